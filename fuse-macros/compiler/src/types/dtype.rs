@@ -1,0 +1,104 @@
+//! Element types.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The element type of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum DType {
+    /// 32-bit IEEE float.
+    F32,
+    /// 64-bit IEEE float.
+    F64,
+    /// 16-bit IEEE float.
+    F16,
+    /// bfloat16.
+    BF16,
+    /// 64-bit signed integer.
+    I64,
+    /// 32-bit signed integer.
+    I32,
+    /// 8-bit unsigned integer.
+    U8,
+    /// Boolean, one byte.
+    Bool,
+    /// The n-th generic element type of the compiled function (`T: Float`); it becomes a define of the CUDA text.
+    Param(u8),
+}
+
+impl DType {
+    /// Every concrete element type, in the order of the documentation.
+    pub const ALL: [DType; 8] = [
+        DType::F32,
+        DType::F64,
+        DType::F16,
+        DType::BF16,
+        DType::I64,
+        DType::I32,
+        DType::U8,
+        DType::Bool,
+    ];
+
+    /// The Rust spelling: `f32`, `bf16`, `bool`, or `T0` for a generic one.
+    pub fn name(self) -> &'static str {
+        const PARAMS: [&str; 4] = ["T0", "T1", "T2", "T3"];
+        match self {
+            DType::F32 => "f32",
+            DType::F64 => "f64",
+            DType::F16 => "f16",
+            DType::BF16 => "bf16",
+            DType::I64 => "i64",
+            DType::I32 => "i32",
+            DType::U8 => "u8",
+            DType::Bool => "bool",
+            DType::Param(n) => PARAMS[n as usize],
+        }
+    }
+
+    /// Bytes of one element; 0 for a generic type, whose size is known only where it is instantiated.
+    pub fn bytes(self) -> usize {
+        match self {
+            DType::F64 | DType::I64 => 8,
+            DType::F32 | DType::I32 => 4,
+            DType::F16 | DType::BF16 => 2,
+            DType::U8 | DType::Bool => 1,
+            DType::Param(_) => 0,
+        }
+    }
+
+    /// Whether values are floating point. Generic types are always `Float`.
+    pub fn is_float(self) -> bool {
+        matches!(self, DType::F32 | DType::F64 | DType::F16 | DType::BF16 | DType::Param(_))
+    }
+
+    /// Whether values are integers (not bool).
+    pub fn is_int(self) -> bool {
+        matches!(self, DType::I64 | DType::I32 | DType::U8)
+    }
+
+    /// Whether values are stored in fewer bits than they are computed in.
+    pub fn is_half(self) -> bool {
+        matches!(self, DType::F16 | DType::BF16)
+    }
+
+    /// The type one element is computed in: f32 for the halves, itself otherwise.
+    ///
+    /// A generic type computes in a generic compute type, so it stays itself here and is resolved where it is instantiated.
+    pub fn compute(self) -> DType {
+        if self.is_half() { DType::F32 } else { self }
+    }
+
+    /// Puts concrete types in the place of generic ones.
+    pub fn instantiate(self, params: &[DType]) -> DType {
+        match self {
+            DType::Param(n) => params[n as usize],
+            concrete => concrete,
+        }
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
