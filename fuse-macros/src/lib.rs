@@ -1,1 +1,1 @@
-//! x
+//! The `#[compile]` attribute of fuse.

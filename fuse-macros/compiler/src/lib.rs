@@ -1,1 +1,9 @@
-//! x
+//! The compiler of fuse as a plain library.
+//!
+//! Data flows one way: tokens are parsed into segments of tensor ops, each segment is a [`graph::Graph`], typed by
+//! `infer`, simplified by `optimise`, turned into a [`plan::Plan`] by `schedule` and into text by `emit`.
+
+pub mod graph;
+pub mod op;
+pub mod plan;
+pub mod types;

@@ -28,16 +28,8 @@ pub enum DType {
 
 impl DType {
     /// Every concrete element type, in the order of the documentation.
-    pub const ALL: [DType; 8] = [
-        DType::F32,
-        DType::F64,
-        DType::F16,
-        DType::BF16,
-        DType::I64,
-        DType::I32,
-        DType::U8,
-        DType::Bool,
-    ];
+    pub const ALL: [DType; 8] =
+        [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8, DType::Bool];
 
     /// The Rust spelling: `f32`, `bf16`, `bool`, or `T0` for a generic one.
     pub fn name(self) -> &'static str {

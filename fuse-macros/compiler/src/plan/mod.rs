@@ -1,0 +1,333 @@
+//! The kernel plan: what the scheduler decides and both back ends and the runtime read.
+//!
+//! A plan is plain data. The macro embeds it as text beside the CUDA source and the Rust loops; the runtime reads it
+//! back once and executes its steps. A kernel is a small program in single assignment form over an iteration domain;
+//! every operand is a buffer and a chain of views that brings the buffer's layout, as it is at run time, onto the
+//! domain. So kernel text holds no index arithmetic beyond strides, and transposes, slices and broadcasts are free.
+
+use crate::graph::{Place, SymDef};
+use crate::op::{Check, Literal, Op, Reduction};
+use crate::types::{DType, Dim, Ty};
+use serde::{Deserialize, Serialize};
+
+/// A buffer of a plan, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct BufId(pub u32);
+
+/// A statement of a kernel, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct StmtId(pub u32);
+
+/// What runs for one graph.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The name of the function and segment.
+    pub name: String,
+    /// What each symbol of the formulas stands for. Sources name buffers of class `In` and host integers.
+    pub syms: Vec<SymDef>,
+    /// What must hold before the first step.
+    pub checks: Vec<PlanCheck>,
+    /// Buffers; those of class `In` come first, in argument order.
+    pub bufs: Vec<Buf>,
+    /// The element types of the host scalars, in argument order.
+    pub scalars: Vec<DType>,
+    /// For every random draw, in program order, how many counters it uses up.
+    pub draws: Vec<Dim>,
+    /// What runs, in order.
+    pub steps: Vec<Step>,
+    /// The results, in order.
+    pub outs: Vec<Operand>,
+    /// Source places, by [`Stmt::place`].
+    pub places: Vec<Place>,
+    /// Why ops were fused or kept apart, for the report.
+    pub decisions: Vec<Decision>,
+}
+
+/// A check with the op it belongs to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlanCheck {
+    /// The equality.
+    pub check: Check,
+    /// The name of the op that needs it.
+    pub op: String,
+    /// Where it was written.
+    pub place: u32,
+}
+
+/// A reason the scheduler had, for the report.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Whether the two were fused.
+    pub fused: bool,
+    /// The reason in one sentence.
+    pub reason: String,
+    /// The op that was or was not fused.
+    pub place: u32,
+}
+
+/// A buffer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Buf {
+    /// A name from the user's variables.
+    pub name: String,
+    /// Element type and extents. All buffers but inputs are contiguous.
+    pub ty: Ty,
+    /// Who owns it.
+    pub class: BufClass,
+    /// First and last step that touches it; results live to the end.
+    pub live: (u32, u32),
+    /// A buffer that is dead when this one is first written, has its size, and may give its memory.
+    pub donor: Option<BufId>,
+}
+
+/// Who owns a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BufClass {
+    /// The n-th tensor argument, with any strides.
+    In(u32),
+    /// A result.
+    Out,
+    /// Lives within the call.
+    Temp,
+}
+
+/// One thing that runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Step {
+    /// A generated kernel.
+    Kernel(Kernel),
+    /// A product of matrices, by a library or by our own template.
+    Matmul(Matmul),
+}
+
+/// A buffer under a chain of views, applied first to last to its layout at run time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Operand {
+    /// The buffer.
+    pub buf: BufId,
+    /// The chain.
+    pub views: Vec<View>,
+}
+
+/// One view of a layout.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum View {
+    /// Axis `k` of the result is axis `order[k]` of the operand.
+    Permute(Vec<u32>),
+    /// Other extents with the same number of elements in row-major order. Where strides do not allow a view, the
+    /// runtime copies the operand first.
+    Reshape(Vec<Dim>),
+    /// NumPy broadcasting to these extents; may add leading axes.
+    Expand(Vec<Dim>),
+    /// `len` positions of one axis from `start` on, `step` apart.
+    Slice {
+        /// The axis.
+        axis: u32,
+        /// First position.
+        start: Dim,
+        /// Number of positions.
+        len: Dim,
+        /// Distance, at least 1.
+        step: i64,
+    },
+    /// Inserts an axis of extent 1.
+    Unsqueeze(u32),
+    /// Removes an axis of extent 1.
+    Squeeze(u32),
+    /// Reverses axes.
+    Flip(Vec<u32>),
+}
+
+/// A generated kernel: a program over a domain.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Kernel {
+    /// Its entry point.
+    pub name: String,
+    /// How the domain is walked.
+    pub kind: Kind,
+    /// The extents it iterates over; reduced axes last.
+    pub domain: Vec<Dim>,
+    /// How many of the last axes are reduced (`Row`, `Column`) or sequential (`Line`: 1); 0 for `Map`.
+    pub reduced: u32,
+    /// What it reads.
+    pub leaves: Vec<Leaf>,
+    /// Its program; operands come before their users.
+    pub stmts: Vec<Stmt>,
+    /// What it writes.
+    pub stores: Vec<Store>,
+    /// The places of the ops fused in it, in program order.
+    pub ops: Vec<u32>,
+}
+
+/// How a kernel walks its domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Kind {
+    /// Every point on its own.
+    Map,
+    /// Rows along the reduced axes, in the canonical row order; any number of reductions, one after the other.
+    Row,
+    /// Columns along the reduced axes, in the canonical column order; reductions of elementwise values only.
+    Column,
+    /// Along the last axis point after point: scans and scatters.
+    Line,
+}
+
+/// What one iteration of a value stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Level {
+    /// One value for the whole kernel: a reduction over all rows, done by the last block to finish.
+    All,
+    /// One value a row (or column).
+    Row,
+    /// One value a point.
+    Elem,
+}
+
+/// Something a kernel reads by position.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Leaf {
+    /// Where values come from.
+    pub source: LeafSource,
+    /// Views that bring the source onto the domain (`Elem`) or onto its outer axes (`Row`).
+    pub views: Vec<View>,
+    /// Whether it is read at every point or once a row.
+    pub level: Level,
+    /// The source axis a [`Expr::Gather`] indexes. Before the views, that axis is cut down to extent 1.
+    pub indexed: Option<u32>,
+}
+
+/// Where the values of a leaf come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum LeafSource {
+    /// A buffer.
+    Buf(BufId),
+    /// A virtual contiguous i64 tensor of these extents whose elements are their own row-major positions.
+    Index(Vec<Dim>),
+}
+
+/// One statement: a value and how it comes about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stmt {
+    /// How the value comes about.
+    pub expr: Expr,
+    /// Its element type. Halves are held in f32.
+    pub dtype: DType,
+    /// Whether it is rounded to its element type; false where it stays in the compute type.
+    pub round: bool,
+    /// One value a point, a row, or for the whole kernel.
+    pub level: Level,
+    /// The user's variable, if it has one.
+    pub name: Option<String>,
+    /// Index into [`Plan::places`].
+    pub place: u32,
+}
+
+/// How a value comes about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Expr {
+    /// The leaf at the current point or row.
+    Load(u32),
+    /// The leaf at the current point, moved along its indexed axis to a computed position. Out of range is a fault.
+    Gather {
+        /// The leaf.
+        leaf: u32,
+        /// The position, an i64 or i32 value.
+        index: StmtId,
+    },
+    /// A constant, rounded to the statement's compute type.
+    Const(Literal),
+    /// The n-th host scalar.
+    Scalar(u32),
+    /// A size, converted to the statement's type.
+    Size(Dim),
+    /// An elementwise op of the table.
+    Apply(Op, Vec<StmtId>),
+    /// A conversion to the statement's element type, as Rust's `as`.
+    Cast(StmtId),
+    /// A reduction over the reduced axes (`Row` level), or over all rows (`All` level).
+    Reduce(Reduction, StmtId),
+    /// A running sum along the last axis (`Line` kernels).
+    Scan(Reduction, StmtId),
+    /// A uniform f32 in [0, 1) of the n-th draw at this position of the draw.
+    Uniform(u32, StmtId),
+    /// A standard normal f32 of the n-th draw at this position of the draw.
+    Normal(u32, StmtId),
+    /// The product's element, in the program of a matmul's epilogue.
+    Product,
+}
+
+/// Something a kernel writes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Store {
+    /// The buffer, under views that bring it onto the domain (`Elem`), its outer axes (`Row`) or rank 0 (`All`).
+    pub to: Operand,
+    /// The value.
+    pub value: StmtId,
+    /// For scatters (`Line`): the buffer's axis (before the views, cut down to extent 1), the position along it, and whether to add.
+    pub scatter: Option<Scatter>,
+}
+
+/// A write at a computed position.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scatter {
+    /// The axis of the buffer.
+    pub axis: u32,
+    /// The position, an i64 or i32 value. Out of range is a fault.
+    pub index: StmtId,
+    /// Add to what is there, or replace it.
+    pub add: bool,
+}
+
+/// A product of matrices with an epilogue.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Matmul {
+    /// The left operand, viewed as `[batch.., m, k]`.
+    pub a: Operand,
+    /// The right operand, viewed as `[batch.., k, n]`.
+    pub b: Operand,
+    /// Extents of the batch axes.
+    pub batch: Vec<Dim>,
+    /// Rows of the product.
+    pub m: Dim,
+    /// Columns of the product.
+    pub n: Dim,
+    /// The inner extent.
+    pub k: Dim,
+    /// Element type of both operands.
+    pub dtype: DType,
+    /// Whether f32 products may use TF32 (`precision = "high"`).
+    pub tf32: bool,
+    /// What is done with each element of the product, as a `Map` kernel over `[batch.., m, n]`.
+    pub epilogue: Kernel,
+    /// How a library does the same.
+    pub lib: LibForm,
+}
+
+/// A matmul as a library does it: the product with at most a bias and a relu, then the rest as a kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LibForm {
+    /// A bias along n that the library adds before it rounds; only where strict rounding allows it.
+    pub bias: Option<Operand>,
+    /// Whether the library applies relu after the bias.
+    pub relu: bool,
+    /// Where the library writes, contiguous.
+    pub product: BufId,
+    /// What is left of the epilogue, reading `product`.
+    pub rest: Option<Kernel>,
+}
+
+impl Plan {
+    /// Kernels in launch order as the library form would launch them: generated kernels, and for a matmul what is left of its epilogue.
+    pub fn kernels(&self) -> impl Iterator<Item = &Kernel> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Kernel(kernel) => Some(kernel),
+            Step::Matmul(matmul) => matmul.lib.rest.as_ref(),
+        })
+    }
+
+    /// How many launches one call takes where a matmul library is present.
+    pub fn launches(&self) -> usize {
+        let matmuls = self.steps.iter().filter(|s| matches!(s, Step::Matmul(_))).count();
+        matmuls + self.kernels().count()
+    }
+}
