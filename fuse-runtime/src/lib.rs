@@ -1,1 +1,22 @@
-//! Tensors, eager ops, JIT loading and dispatch for functions compiled by fuse.
+//! Tensors, eager ops and everything a function under `#[compile]` needs at run time.
+
+mod copy;
+pub mod device;
+pub mod dtype;
+pub mod error;
+pub mod layout;
+pub mod philox;
+pub mod raw;
+pub mod storage;
+
+pub use device::Device;
+pub use dtype::{Bits, Element, Float, Int, Num};
+pub use error::{Error, ErrorKind, Result};
+pub use layout::Layout;
+pub use raw::RawTensor;
+
+/// Everything a program that uses tensors needs.
+pub mod prelude {
+    pub use crate::{Bits, Device, Element, Error, ErrorKind, Float, Int, Num};
+    pub use half::{bf16, f16};
+}

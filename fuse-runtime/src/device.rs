@@ -1,0 +1,164 @@
+//! Devices and their random generators.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::philox;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Mutex;
+
+/// Where the data of a tensor lives and its ops run.
+///
+/// A device is a name and costs nothing to copy. Its random generator belongs to it: see [`Device::manual_seed`].
+///
+/// ```
+/// use fuse_runtime::Device;
+/// let device = Device::cpu();
+/// assert_eq!(device.to_string(), "cpu");
+/// assert_eq!(device, Device::cpu());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Device(Place);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Place {
+    Cpu,
+    Cuda(usize),
+}
+
+impl Device {
+    /// The processor of this machine.
+    pub fn cpu() -> Self {
+        Device(Place::Cpu)
+    }
+
+    /// The GPU with this number; fails where there is no driver or no such GPU.
+    pub fn cuda(ordinal: usize) -> Result<Self> {
+        Err(Error::new(ErrorKind::Device, format!("cuda:{ordinal} is not available")))
+    }
+
+    /// The device named by `FUSE_DEVICE` (`cpu` or `cuda:N`), else the first GPU, else the processor.
+    ///
+    /// Panics where `FUSE_DEVICE` names a device that does not exist: silently running elsewhere would mislead.
+    #[track_caller]
+    pub fn best() -> Self {
+        match std::env::var("FUSE_DEVICE") {
+            Ok(name) => name.parse().unwrap_or_else(|error| crate::error::raise(error)),
+            Err(_) => Device::cuda(0).unwrap_or(Device::cpu()),
+        }
+    }
+
+    /// Whether this is the processor.
+    pub fn is_cpu(self) -> bool {
+        self.0 == Place::Cpu
+    }
+
+    /// The number of the GPU, if this is one.
+    pub fn cuda_ordinal(self) -> Option<usize> {
+        match self.0 {
+            Place::Cpu => None,
+            Place::Cuda(ordinal) => Some(ordinal),
+        }
+    }
+
+    /// Restarts the random numbers of this device from `seed`.
+    ///
+    /// ```
+    /// use fuse_runtime::Device;
+    /// let device = Device::cpu();
+    /// device.manual_seed(7);
+    /// let first = device.draw(100);
+    /// device.manual_seed(7);
+    /// assert_eq!(device.draw(100), first);
+    /// ```
+    pub fn manual_seed(&self, seed: u64) {
+        with_generator(*self, |generator| *generator = Generator { seed, offset: 0 });
+    }
+
+    /// The seed this device draws from.
+    pub fn initial_seed(&self) -> u64 {
+        with_generator(*self, |generator| generator.seed)
+    }
+
+    /// Takes `elements` random numbers from the generator: the `(seed, offset)` of the draw, see [`philox`].
+    pub fn draw(&self, elements: usize) -> (u64, u64) {
+        self.draw_blocks(philox::blocks_of(elements))
+    }
+
+    /// Takes `blocks` blocks of four random numbers from the generator.
+    pub fn draw_blocks(&self, blocks: u64) -> (u64, u64) {
+        with_generator(*self, |generator| {
+            let offset = generator.offset;
+            generator.offset = offset.wrapping_add(blocks);
+            (generator.seed, offset)
+        })
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Place::Cpu => f.write_str("cpu"),
+            Place::Cuda(ordinal) => write!(f, "cuda:{ordinal}"),
+        }
+    }
+}
+
+impl FromStr for Device {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let unknown = || Error::new(ErrorKind::Device, format!("unknown device `{name}`: expected `cpu` or `cuda:N`"));
+        match name.split_once(':') {
+            None if name == "cpu" => Ok(Device::cpu()),
+            None if name == "cuda" => Device::cuda(0),
+            Some(("cuda", ordinal)) => Device::cuda(ordinal.parse().map_err(|_| unknown())?),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+impl From<&Device> for Device {
+    fn from(device: &Device) -> Device {
+        *device
+    }
+}
+
+/// A position in the random numbers of a seed.
+#[derive(Clone, Copy)]
+struct Generator {
+    seed: u64,
+    offset: u64,
+}
+
+static GENERATORS: Mutex<BTreeMap<Device, Generator>> = Mutex::new(BTreeMap::new());
+
+fn with_generator<R>(device: Device, body: impl FnOnce(&mut Generator) -> R) -> R {
+    // PyTorch's default seed, so that an unseeded program is repeatable.
+    const DEFAULT: Generator = Generator { seed: 67_280_421_310_721, offset: 0 };
+    let mut generators = GENERATORS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    body(generators.entry(device).or_insert(DEFAULT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_of_n_elements_advance_by_whole_blocks() {
+        // A device of its own, since tests share the generator of the processor.
+        let device = Device(Place::Cuda(usize::MAX));
+        device.manual_seed(3);
+        assert_eq!(device.draw(5), (3, 0));
+        assert_eq!(device.draw(1), (3, 2));
+        assert_eq!(device.draw(0), (3, 3));
+        assert_eq!(device.draw(0), (3, 3));
+    }
+
+    #[test]
+    fn unknown_names_say_what_is_known() {
+        let error = "tpu".parse::<Device>().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Device);
+        assert_eq!(error.to_string(), "unknown device `tpu`: expected `cpu` or `cuda:N`");
+    }
+}

@@ -1,0 +1,117 @@
+//! The element types of tensors, as types.
+
+use fuse_compiler::types::DType;
+use half::{bf16, f16};
+use std::fmt::{Debug, Display};
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// An element type of a tensor: `f32 f64 f16 bf16 i64 i32 u8 bool`.
+///
+/// ```
+/// use fuse_runtime::prelude::*;
+/// fn double<T: Element>(value: T) -> T {
+///     T::from_f64(value.to_f64() * 2.0)
+/// }
+/// assert_eq!(double(3i64), 6);
+/// assert_eq!(double(1.5f32), 3.0);
+/// ```
+pub trait Element:
+    sealed::Sealed + Copy + Default + PartialEq + PartialOrd + Debug + Display + Send + Sync + 'static
+{
+    /// The same type as a value.
+    const DTYPE: DType;
+
+    /// The type ops on elements compute in: `f32` for the halves, the type itself otherwise.
+    type Compute: Element;
+
+    /// The type of a `sum` or `prod`: `i64` for integers and bool, the type itself otherwise.
+    type Sum: Element;
+
+    /// The nearest value to `value`, by the rules of a cast: truncation and saturation for integers, NaN to 0.
+    fn from_f64(value: f64) -> Self;
+
+    /// The value as f64, exact for everything but large i64.
+    fn to_f64(self) -> f64;
+
+    /// The value in the compute type.
+    fn to_compute(self) -> Self::Compute;
+}
+
+/// An element type with arithmetic: all but `bool`.
+pub trait Num: Element {}
+
+/// A floating-point element type: `f32 f64 f16 bf16`.
+pub trait Float: Num {}
+
+/// An integer element type: `i64 i32 u8`.
+pub trait Int: Num + Bits {}
+
+/// An element type with bitwise operators: the integers and `bool`.
+pub trait Bits: Element {}
+
+macro_rules! elements {
+    ($($ty:ty, $dtype:ident, $compute:ty, $sum:ty, |$v:ident| $from:expr, |$x:ident| $to:expr, |$c:ident| $up:expr;)*) => {$(
+        impl sealed::Sealed for $ty {}
+        impl Element for $ty {
+            const DTYPE: DType = DType::$dtype;
+            type Compute = $compute;
+            type Sum = $sum;
+            fn from_f64($v: f64) -> Self {
+                $from
+            }
+            fn to_f64(self) -> f64 {
+                let $x = self;
+                $to
+            }
+            fn to_compute(self) -> $compute {
+                let $c = self;
+                $up
+            }
+        }
+    )*};
+}
+
+elements! {
+    f32,  F32,  f32,  f32,  |v| v as f32,          |x| f64::from(x),       |x| x;
+    f64,  F64,  f64,  f64,  |v| v,                 |x| x,                  |x| x;
+    f16,  F16,  f32,  f16,  |v| f16::from_f64(v),  |x| f64::from(x),       |x| x.to_f32();
+    bf16, BF16, f32,  bf16, |v| bf16::from_f64(v), |x| f64::from(x),       |x| x.to_f32();
+    i64,  I64,  i64,  i64,  |v| v as i64,          |x| x as f64,           |x| x;
+    i32,  I32,  i32,  i64,  |v| v as i32,          |x| f64::from(x),       |x| x;
+    u8,   U8,   u8,   i64,  |v| v as u8,           |x| f64::from(x),       |x| x;
+    bool, Bool, bool, i64,  |v| v != 0.0,          |x| f64::from(u8::from(x)), |x| x;
+}
+
+macro_rules! classes {
+    ($($class:ident: $($ty:ty)*;)*) => { $($(impl $class for $ty {})*)* };
+}
+
+classes! {
+    Num:   f32 f64 f16 bf16 i64 i32 u8;
+    Float: f32 f64 f16 bf16;
+    Int:   i64 i32 u8;
+    Bits:  i64 i32 u8 bool;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn from_f64_saturates_and_turns_nan_to_zero() {
+        assert_eq!(u8::from_f64(300.0), 255);
+        assert_eq!(u8::from_f64(-1.0), 0);
+        assert_eq!(i32::from_f64(f64::NAN), 0);
+        assert!(bool::from_f64(f64::NAN));
+        assert!(!bool::from_f64(-0.0));
+    }
+
+    #[test]
+    fn halves_round_to_nearest_even() {
+        assert_eq!(f16::from_f64(0.1).to_f64(), 0.0999755859375);
+        assert_eq!(bf16::from_f64(1.00390625).to_f64(), 1.0);
+    }
+}

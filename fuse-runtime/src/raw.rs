@@ -1,0 +1,184 @@
+//! Tensors whose element type and rank are values: what plans are run on.
+
+use crate::copy::copy_strided;
+use crate::device::Device;
+use crate::dtype::Element;
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::storage::{CpuBuffer, Storage};
+use fuse_compiler::types::DType;
+use std::fmt;
+use std::sync::Arc;
+
+/// A tensor without types: shared storage and a layout in it. Cloning shares the storage.
+#[derive(Clone)]
+pub struct RawTensor {
+    storage: Arc<Storage>,
+    dtype: DType,
+    layout: Layout,
+    device: Device,
+}
+
+impl RawTensor {
+    /// A row-major tensor with any content, for a kernel to fill.
+    pub fn empty(dtype: DType, shape: &[usize], device: Device) -> Result<Self> {
+        let bytes = byte_count(dtype, shape)?;
+        let storage = match device.cuda_ordinal() {
+            None => Storage::Cpu(CpuBuffer::new(bytes)?),
+            Some(_) => return Err(Error::device("empty", format!("{device} is not available"))),
+        };
+        Ok(RawTensor { storage: Arc::new(storage), dtype, layout: Layout::contiguous(shape), device })
+    }
+
+    /// A tensor on the host with the values of `data` in row-major order.
+    pub fn from_slice<T: Element>(data: &[T], shape: &[usize]) -> Result<Self> {
+        if shape.iter().product::<usize>() != data.len() {
+            return Err(Error::shape("from_slice", format!("{} values do not fill {shape:?}", data.len())));
+        }
+        let mut out = RawTensor::empty(T::DTYPE, shape, Device::cpu())?;
+        if let Some(values) = out.as_mut_slice::<T>() {
+            values.copy_from_slice(data);
+        }
+        Ok(out)
+    }
+
+    /// A tensor of existing storage, which must hold every element of `layout`.
+    pub fn from_storage(storage: Arc<Storage>, dtype: DType, layout: Layout, device: Device) -> Self {
+        let out = RawTensor { storage, dtype, layout, device };
+        out.assert_inside();
+        out
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Extents, strides and offset.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The extents, outermost first.
+    pub fn shape(&self) -> &[usize] {
+        self.layout.shape()
+    }
+
+    /// The number of elements.
+    pub fn numel(&self) -> usize {
+        self.layout.numel()
+    }
+
+    /// The device that holds the data.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// The memory, which other tensors may share.
+    pub fn storage(&self) -> &Arc<Storage> {
+        &self.storage
+    }
+
+    /// Whether nothing else holds the storage, so that a write to it is seen by nobody.
+    pub fn is_unique(&self) -> bool {
+        Arc::strong_count(&self.storage) == 1
+    }
+
+    /// The same storage seen through another layout.
+    pub fn with_layout(&self, layout: Layout) -> Self {
+        RawTensor::from_storage(self.storage.clone(), self.dtype, layout, self.device)
+    }
+
+    /// The address of the first element, on the device of the tensor.
+    pub fn address(&self) -> u64 {
+        self.storage.address().wrapping_add_signed(self.layout.offset() as i64 * self.dtype.bytes() as i64)
+    }
+
+    /// The first element on the host, for kernels; `None` on other devices.
+    pub fn host_ptr(&self) -> Option<*mut u8> {
+        let buffer = self.storage.as_cpu()?;
+        Some(buffer.as_ptr().wrapping_offset(self.layout.offset() * self.dtype.bytes() as isize))
+    }
+
+    /// The elements in row-major order, where they lie so on the host and are of type `T`.
+    pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
+        if T::DTYPE != self.dtype || !self.layout.is_contiguous() {
+            return None;
+        }
+        let start = self.host_ptr()?;
+        // SAFETY: the layout is inside of the storage (checked when the tensor was made), storage is initialised and aligned,
+        // and a storage of dtype `T` holds only valid values of `T`: they were written as such.
+        Some(unsafe { std::slice::from_raw_parts(start.cast::<T>(), self.numel()) })
+    }
+
+    /// The elements in row-major order to write to, where nothing else holds the storage.
+    pub fn as_mut_slice<T: Element>(&mut self) -> Option<&mut [T]> {
+        if T::DTYPE != self.dtype || !self.layout.is_contiguous() {
+            return None;
+        }
+        Arc::get_mut(&mut self.storage)?;
+        let start = self.host_ptr()?;
+        // SAFETY: as above; `get_mut` has shown that no other tensor sees the storage.
+        Some(unsafe { std::slice::from_raw_parts_mut(start.cast::<T>(), self.numel()) })
+    }
+
+    /// The same values in row-major order, copied only if they do not lie so already.
+    pub fn contiguous(&self) -> Result<Self> {
+        if self.layout.is_contiguous() { Ok(self.clone()) } else { self.copied() }
+    }
+
+    /// A row-major copy in storage of its own.
+    pub fn copied(&self) -> Result<Self> {
+        let out = RawTensor::empty(self.dtype, self.shape(), self.device)?;
+        out.write(self)?;
+        Ok(out)
+    }
+
+    /// The same tensor with storage that nothing else holds, for a write that only the owner may see.
+    pub fn into_unique(self) -> Result<Self> {
+        if self.is_unique() { Ok(self) } else { self.copied() }
+    }
+
+    /// The values in row-major order on the host.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        assert_eq!(T::DTYPE, self.dtype, "the element type of a typed tensor is the one of its data");
+        let host = self.to_device(Device::cpu())?.contiguous()?;
+        Ok(host.as_slice().map(<[T]>::to_vec).unwrap_or_default())
+    }
+
+    /// The same values on `device`, copied only if they are elsewhere.
+    pub fn to_device(&self, device: Device) -> Result<Self> {
+        if device == self.device {
+            return Ok(self.clone());
+        }
+        Err(Error::device("to_device", format!("{device} is not available")))
+    }
+
+    /// Writes the values of `source`, of equal extents, into the storage of `self`, which must be seen by nothing else.
+    fn write(&self, source: &RawTensor) -> Result<()> {
+        let (Some(to), Some(from)) = (self.host_ptr(), source.host_ptr()) else {
+            return Err(Error::device("copy", format!("{} is not available", self.device)));
+        };
+        // SAFETY: both layouts are inside of their storages, and the caller owns the one of `self`.
+        unsafe { copy_strided(to, &self.layout, from, &source.layout, self.dtype.bytes()) };
+        Ok(())
+    }
+
+    fn assert_inside(&self) {
+        if let Some((low, high)) = self.layout.span() {
+            let elements = (self.storage.bytes() / self.dtype.bytes()) as isize;
+            assert!(low >= 0 && high < elements, "{:?} leaves a storage of {elements} elements", self.layout);
+        }
+    }
+}
+
+impl fmt::Debug for RawTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?} on {}", self.dtype, self.layout, self.device)
+    }
+}
+
+fn byte_count(dtype: DType, shape: &[usize]) -> Result<usize> {
+    let count = shape.iter().try_fold(dtype.bytes(), |bytes, &extent| bytes.checked_mul(extent));
+    count.filter(|&bytes| bytes <= isize::MAX as usize).ok_or_else(|| Error::out_of_memory("the machine", usize::MAX))
+}

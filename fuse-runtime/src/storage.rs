@@ -1,0 +1,212 @@
+//! Reference-counted memory without an element type.
+
+use crate::error::{Error, Result};
+use std::alloc;
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use std::sync::Mutex;
+
+/// The memory behind one or more tensors.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Storage {
+    /// Memory of this machine.
+    Cpu(CpuBuffer),
+}
+
+impl Storage {
+    /// The number of bytes.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Storage::Cpu(buffer) => buffer.bytes(),
+        }
+    }
+
+    /// The memory, if it is of this machine.
+    pub fn as_cpu(&self) -> Option<&CpuBuffer> {
+        match self {
+            Storage::Cpu(buffer) => Some(buffer),
+        }
+    }
+
+    /// The address of the first byte, on whichever device the memory is.
+    pub fn address(&self) -> u64 {
+        match self {
+            Storage::Cpu(buffer) => buffer.as_ptr() as u64,
+        }
+    }
+}
+
+/// Every block starts on a cache line, which is also the widest vector.
+pub const ALIGN: usize = 64;
+
+/// Bytes on the host, aligned to [`ALIGN`] and never uninitialised.
+///
+/// Fresh pages cost more than most ops that fill them, so blocks are kept when dropped and given out again.
+#[derive(Debug)]
+pub struct CpuBuffer {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the buffer owns its bytes. They are read through `&` and written through `&mut`, or through the raw pointer by a
+// kernel whose launch owns the tensor it writes to.
+unsafe impl Send for CpuBuffer {}
+// SAFETY: as above.
+unsafe impl Sync for CpuBuffer {}
+
+impl CpuBuffer {
+    /// A block of `bytes` with any content.
+    pub fn new(bytes: usize) -> Result<Self> {
+        let start = match take_kept(size_class(bytes)) {
+            Some(block) => block,
+            None => fresh(size_class(bytes)).ok_or_else(|| Error::out_of_memory("cpu", bytes))?,
+        };
+        Ok(CpuBuffer { start, bytes })
+    }
+
+    /// The number of bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The first byte, for kernels. Writing needs the right to write to the whole tensor.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// The bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: `start` points to at least `bytes` initialised bytes that live as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
+    }
+
+    /// The bytes, to write.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and `&mut self` excludes every other access.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
+    }
+}
+
+impl Drop for CpuBuffer {
+    fn drop(&mut self) {
+        keep(self.start, size_class(self.bytes));
+    }
+}
+
+/// Blocks that wait to be given out again, by size class.
+struct Kept {
+    blocks: BTreeMap<usize, Vec<Block>>,
+    bytes: usize,
+}
+
+struct Block(NonNull<u8>);
+
+// SAFETY: a kept block belongs to the list alone.
+unsafe impl Send for Block {}
+
+/// More than this is given back to the system instead of being kept.
+const KEPT_LIMIT: usize = 1 << 30;
+
+static KEPT: Mutex<Kept> = Mutex::new(Kept { blocks: BTreeMap::new(), bytes: 0 });
+
+fn kept() -> std::sync::MutexGuard<'static, Kept> {
+    KEPT.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The size of the block that holds `bytes`: eight classes per power of two waste at most an eighth.
+fn size_class(bytes: usize) -> usize {
+    let step = (bytes.next_power_of_two() / 16).max(ALIGN);
+    bytes.max(1).next_multiple_of(step)
+}
+
+fn block_layout(class: usize) -> Option<alloc::Layout> {
+    alloc::Layout::from_size_align(class, ALIGN).ok()
+}
+
+fn take_kept(class: usize) -> Option<NonNull<u8>> {
+    let mut kept = kept();
+    let block = kept.blocks.get_mut(&class)?.pop()?;
+    kept.bytes -= class;
+    Some(block.0)
+}
+
+/// A block from the system. Zeroed, so that no byte is ever uninitialised; large blocks come as zero pages at no cost.
+fn fresh(class: usize) -> Option<NonNull<u8>> {
+    let layout = block_layout(class)?;
+    // SAFETY: the size of `layout` is not zero.
+    let zeroed = || NonNull::new(unsafe { alloc::alloc_zeroed(layout) });
+    zeroed().or_else(|| {
+        release_kept();
+        zeroed()
+    })
+}
+
+fn keep(start: NonNull<u8>, class: usize) {
+    let mut kept = kept();
+    if kept.bytes + class > KEPT_LIMIT {
+        drop(kept);
+        return release(start, class);
+    }
+    kept.bytes += class;
+    kept.blocks.entry(class).or_default().push(Block(start));
+}
+
+/// Gives every kept block back to the system.
+pub fn release_kept() {
+    let blocks = {
+        let mut kept = kept();
+        kept.bytes = 0;
+        std::mem::take(&mut kept.blocks)
+    };
+    for (class, block) in blocks.into_iter().flat_map(|(class, list)| list.into_iter().map(move |b| (class, b))) {
+        release(block.0, class);
+    }
+}
+
+fn release(start: NonNull<u8>, class: usize) {
+    if let Some(layout) = block_layout(class) {
+        // SAFETY: every block was allocated by `fresh` with the layout of its class, and its owner has given it up.
+        unsafe { alloc::dealloc(start.as_ptr(), layout) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_aligned_and_zero_sized_ones_work() {
+        for bytes in [0, 1, 63, 64, 65, 1000, 1 << 20] {
+            let buffer = CpuBuffer::new(bytes).unwrap();
+            assert_eq!(buffer.as_ptr() as usize % ALIGN, 0);
+            assert_eq!(buffer.as_slice().len(), bytes);
+        }
+    }
+
+    #[test]
+    fn size_classes_hold_their_bytes_and_waste_little() {
+        for bytes in [1, 64, 65, 1024, 1025, 5000, (1 << 20) + 1, 3 << 20] {
+            let class = size_class(bytes);
+            assert!(class >= bytes);
+            assert!(class - bytes < ALIGN.max(bytes / 8), "{bytes} takes {class}");
+            assert_eq!(size_class(class), class);
+        }
+    }
+
+    #[test]
+    fn a_dropped_block_is_given_out_again() {
+        // A size of this test alone, since all tests share the list.
+        let bytes = 12_345_678;
+        let first = CpuBuffer::new(bytes).unwrap();
+        let address = first.as_ptr();
+        drop(first);
+        assert_eq!(CpuBuffer::new(bytes).unwrap().as_ptr(), address);
+    }
+
+    #[test]
+    fn too_much_is_an_error() {
+        let error = CpuBuffer::new(isize::MAX as usize - 4096).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::OutOfMemory);
+    }
+}
