@@ -3,6 +3,7 @@
 mod copy;
 pub mod device;
 pub mod dtype;
+pub mod eager;
 pub mod error;
 pub mod layout;
 pub mod philox;
