@@ -1,11 +1,13 @@
 //! Tensors, eager ops and everything a function under `#[compile]` needs at run time.
 
 mod copy;
+pub mod cuda;
 pub mod device;
 pub mod dtype;
 pub mod eager;
 pub mod error;
 pub mod layout;
+mod log;
 pub mod philox;
 pub mod raw;
 pub mod storage;

@@ -1,0 +1,209 @@
+//! Device memory.
+
+use super::driver::{Backend, Context, Real};
+use super::status::{check, failure};
+use crate::error::{Error, ErrorKind, Result};
+use cudarc::driver::sys::{self, CUresult};
+use std::fmt;
+use std::sync::Arc;
+
+/// A block of device memory, returned to the pool when dropped.
+///
+/// Reads and writes are checked against its length. Writing needs no `&mut`: the stream orders all accesses, and who may
+/// write is decided above, by the tensors that share the block.
+pub struct Buffer {
+    context: Arc<Context>,
+    address: u64,
+    len: usize,
+}
+
+impl Buffer {
+    /// `len` bytes of uninitialised memory; none are allocated for a length of zero.
+    pub fn new(context: &Arc<Context>, len: usize) -> Result<Buffer> {
+        let address = match &context.backend {
+            _ if len == 0 => 0,
+            Backend::Real(real) => real.allocate(context, len)?,
+            Backend::Recording(recorder) => recorder.allocate(len),
+        };
+        Ok(Buffer { context: context.clone(), address, len })
+    }
+
+    /// The device address; 0 for a buffer of length zero.
+    pub fn ptr(&self) -> u64 {
+        self.address
+    }
+
+    /// The length in bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no memory.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The context the memory belongs to.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// Copies `source` to the bytes from `offset` on. The source may change as soon as this returns.
+    pub fn write(&self, offset: usize, source: &[u8]) -> Result<()> {
+        let Some((real, address)) = self.span(offset, source.len())? else { return Ok(()) };
+        let pointer = source.as_ptr().cast();
+        // SAFETY: `span` checked the device range, the slice is the host range. From pageable memory the driver stages the
+        // bytes before it returns; pinned memory it would read later, so that case waits.
+        check(unsafe { sys::cuMemcpyHtoDAsync_v2(address, pointer, source.len(), real.stream) }, "copy to the device")?;
+        if is_pinned(source) { real.synchronize() } else { Ok(()) }
+    }
+
+    /// Copies the bytes from `offset` on to `target`, after everything launched so far.
+    pub fn read(&self, offset: usize, target: &mut [u8]) -> Result<()> {
+        let Some((real, address)) = self.span(offset, target.len())? else {
+            target.fill(0);
+            return Ok(());
+        };
+        let pointer = target.as_mut_ptr().cast();
+        // SAFETY: `span` checked the device range, the slice is the host range and is borrowed until the copy is done.
+        check(
+            unsafe { sys::cuMemcpyDtoHAsync_v2(pointer, address, target.len(), real.stream) },
+            "copy from the device",
+        )?;
+        real.synchronize()
+    }
+
+    /// Copies `len` bytes of `source` from `source_offset` on to the bytes from `offset` on; the ranges do not overlap.
+    ///
+    /// Between two devices the bytes go through the host.
+    pub fn copy_from(&self, offset: usize, source: &Buffer, source_offset: usize, len: usize) -> Result<()> {
+        if !Arc::ptr_eq(&self.context, &source.context) {
+            let mut bytes = vec![0; len];
+            source.read(source_offset, &mut bytes)?;
+            return self.write(offset, &bytes);
+        }
+        let Some((_, from)) = source.span(source_offset, len)? else { return Ok(()) };
+        let Some((real, to)) = self.span(offset, len)? else { return Ok(()) };
+        // SAFETY: `span` checked both ranges.
+        check(unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, len, real.stream) }, "copy on the device")
+    }
+
+    /// Sets `len` bytes from `offset` on to `byte`.
+    pub fn fill(&self, offset: usize, len: usize, byte: u8) -> Result<()> {
+        let Some((real, address)) = self.span(offset, len)? else { return Ok(()) };
+        // SAFETY: `span` checked the range.
+        check(unsafe { sys::cuMemsetD8Async(address, byte, len, real.stream) }, "fill device memory")
+    }
+
+    /// The driver, made current, and the address of a range that lies inside the buffer.
+    ///
+    /// `None` where there is nothing to do: an empty range, or a recording context.
+    fn span(&self, offset: usize, len: usize) -> Result<Option<(&Real, u64)>> {
+        let end = offset.checked_add(len);
+        assert!(end.is_some_and(|end| end <= self.len), "{len} bytes at {offset} of a buffer of {} bytes", self.len);
+        match &self.context.backend {
+            Backend::Real(real) if len > 0 => {
+                real.make_current()?;
+                Ok(Some((real, self.address + offset as u64)))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if let (Backend::Real(real), true) = (&self.context.backend, self.address != 0) {
+            // A failure here means that the device or the driver is gone, and the memory with it.
+            let _ = real.make_current();
+            // SAFETY: the address came from the pool, and work that uses it was launched earlier on the same stream.
+            let _ = unsafe { sys::cuMemFreeAsync(self.address, real.stream) };
+        }
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes at {:#x} of cuda:{}", self.len, self.address, self.context.facts().ordinal)
+    }
+}
+
+impl Real {
+    /// An address from the pool. If there is none, waits for what is being freed, empties the pool and tries once more.
+    fn allocate(&self, context: &Context, len: usize) -> Result<u64> {
+        self.make_current()?;
+        match self.try_allocate(len) {
+            Ok(address) => return Ok(address),
+            Err(status) if !out_of_memory(status) => return Err(failure(status, "allocate device memory")),
+            Err(_) => {}
+        }
+        self.synchronize()?;
+        // SAFETY: the pool lives as long as the device; blocks in use are not touched.
+        check(unsafe { sys::cuMemPoolTrimTo(self.pool, 0) }, "empty the memory pool")?;
+        self.try_allocate(len).map_err(|status| match out_of_memory(status) {
+            true => no_room(context, len),
+            false => failure(status, "allocate device memory"),
+        })
+    }
+
+    fn try_allocate(&self, len: usize) -> std::result::Result<u64, CUresult> {
+        let mut address = 0;
+        // SAFETY: the context is current and the driver writes one address.
+        match unsafe { sys::cuMemAllocAsync(&mut address, len, self.stream) } {
+            CUresult::CUDA_SUCCESS => Ok(address),
+            status => Err(status),
+        }
+    }
+}
+
+/// The driver calls a size beyond its address space invalid rather than too large.
+fn out_of_memory(status: CUresult) -> bool {
+    matches!(status, CUresult::CUDA_ERROR_OUT_OF_MEMORY | CUresult::CUDA_ERROR_INVALID_VALUE)
+}
+
+#[cold]
+fn no_room(context: &Context, len: usize) -> Error {
+    let ordinal = context.facts().ordinal;
+    let room = match context.memory_info() {
+        Ok((free, total)) => format!(" ({free} of {total} bytes are free)"),
+        Err(_) => String::new(),
+    };
+    Error::new(ErrorKind::OutOfMemory, format!("out of memory: cuda:{ordinal} could not give {len} bytes{room}"))
+}
+
+/// Whether the driver knows this host memory, as it does what was allocated or registered as pinned.
+fn is_pinned(memory: &[u8]) -> bool {
+    let mut kind = 0u32;
+    let which = sys::CUpointer_attribute_enum::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+    let address = memory.as_ptr() as sys::CUdeviceptr;
+    // SAFETY: the attribute is a u32; an address the driver does not know is an error, not a fault.
+    let status = unsafe { sys::cuPointerGetAttribute((&raw mut kind).cast(), which, address) };
+    status == CUresult::CUDA_SUCCESS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fake_addresses_are_aligned_and_do_not_overlap() {
+        let context = Context::recording("sm_80");
+        let first = Buffer::new(&context, 300).unwrap();
+        let second = Buffer::new(&context, 1).unwrap();
+        assert_eq!(first.ptr() % 256, 0);
+        assert!(second.ptr() >= first.ptr() + 300 && second.ptr() % 256 == 0);
+    }
+
+    #[test]
+    fn an_empty_buffer_has_no_memory() {
+        let buffer = Buffer::new(&Context::recording("sm_80"), 0).unwrap();
+        assert_eq!((buffer.ptr(), buffer.len()), (0, 0));
+        buffer.write(0, &[]).unwrap();
+    }
+
+    #[test]
+    #[should_panic(expected = "4 bytes at 6 of a buffer of 8 bytes")]
+    fn a_range_outside_of_the_buffer_is_refused() {
+        let _ = Buffer::new(&Context::recording("sm_80"), 8).unwrap().fill(6, 4, 0);
+    }
+}

@@ -1,0 +1,46 @@
+//! The CUDA layer: everything the runtime asks of the driver, NVRTC and cuBLASLt.
+//!
+//! - `driver` opens a GPU once per process as a [`Context`]: primary context, one stream, facts of the device.
+//! - `memory` holds device memory as [`Buffer`]s from the driver's stream-ordered pool.
+//! - `nvrtc` compiles a source to a cubin, `cache` and `disk` keep what was compiled.
+//! - `module` loads a cubin as [`Function`]s and launches them with [`Args`].
+//! - `fault` is the record in which kernels note an index out of range or a division by zero.
+//! - `cublaslt` multiplies matrices with the library.
+//! - `recorder` stands in for a GPU in tests: it notes the launches.
+//!
+//! The libraries are opened at run time and asked for before the first use, because the bindings panic on a missing one:
+//! without a driver there are no contexts, without NVRTC only kernels in the cache load, without cuBLASLt
+//! [`Context::matmul`] declines and the caller takes its own kernel.
+//!
+//! **Order.** Everything a context does goes to its one stream, in the order of the calls, and only reading to the host
+//! and [`Context::synchronize`] wait. So memory can be freed as soon as the host lets go of it: what was launched before
+//! still comes first.
+//!
+//! **Threads.** Contexts, buffers and functions are shared freely. Each entry point makes the context current on the
+//! calling thread, no lock is held across a launch.
+
+// The plan runner, which comes on top, uses all of this.
+#![allow(dead_code, unused_imports)]
+
+mod args;
+mod cache;
+mod disk;
+mod driver;
+mod fault;
+mod memory;
+mod module;
+mod nvrtc;
+mod once;
+mod recorder;
+#[cfg(test)]
+mod scratch;
+mod status;
+
+pub use driver::{Context, Facts};
+pub use memory::Buffer;
+
+pub(crate) use args::{Args, Plain};
+pub(crate) use driver::probe;
+pub(crate) use fault::FaultRecord;
+pub(crate) use module::Function;
+pub(crate) use recorder::Recorded;

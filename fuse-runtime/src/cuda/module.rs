@@ -1,0 +1,191 @@
+//! Loading compiled kernels and launching them.
+
+use super::args::Args;
+use super::cache::{Cache, Key, Program};
+use super::driver::{Backend, Context, Real};
+use super::once::OnceMap;
+use super::recorder::Recorded;
+use super::status::check;
+use crate::error::Result;
+use crate::log::{self, Topic};
+use cudarc::driver::sys::{self, CUfunction_attribute_enum as attribute, CUresult};
+use std::ffi::{CString, c_void};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Dynamic shared memory a block may have without asking for more.
+const SHARED_BY_DEFAULT: u32 = 48 << 10;
+
+/// A kernel loaded on one context; cloning is cheap, and it stays loaded as long as the process lives.
+#[derive(Clone)]
+pub(crate) struct Function(Arc<Loaded>);
+
+struct Loaded {
+    entry: Box<str>,
+    handle: sys::CUfunction,
+    /// What the parameters take, where the driver can tell.
+    args_len: Option<usize>,
+    /// Whether the limit of dynamic shared memory was raised.
+    raised: AtomicBool,
+}
+
+// SAFETY: a function handle may be used from any thread and lives as long as its module, which is never unloaded.
+unsafe impl Send for Loaded {}
+// SAFETY: as above.
+unsafe impl Sync for Loaded {}
+
+impl Function {
+    /// The name of the kernel.
+    pub(crate) fn entry(&self) -> &str {
+        &self.0.entry
+    }
+
+    fn new(entry: &str, handle: sys::CUfunction, args_len: Option<usize>) -> Function {
+        Function(Arc::new(Loaded { entry: entry.into(), handle, args_len, raised: AtomicBool::new(false) }))
+    }
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.entry())
+    }
+}
+
+/// The functions loaded on one context.
+pub(super) type Functions = OnceMap<Key, Function>;
+
+impl Context {
+    /// The kernel `entry` of `source`, compiled with `defines` for this device, or found where it was compiled before.
+    ///
+    /// The lookup hashes the source: callers keep the function. Threads asking for one kernel compile it once.
+    pub(crate) fn function(&self, source: &str, entry: &str, defines: &[(&str, String)]) -> Result<Function> {
+        let program = Program { name: entry, source, arch: &self.facts().arch, defines };
+        let key = program.key().and(entry.as_bytes());
+        self.functions.get_or_try_make(key, || match &self.backend {
+            Backend::Real(real) => real.load(&Cache::of_user().cubin(&program)?, entry, self.facts().driver_version),
+            Backend::Recording(_) => Ok(Function::new(entry, std::ptr::null_mut(), None)),
+        })
+    }
+
+    /// Launches `f` on the stream; `shared` is the dynamic shared memory of a block in bytes. An empty grid is no launch.
+    ///
+    /// The caller vouches that the arguments are the kernel's and that what they point at is large enough.
+    pub(crate) fn launch(&self, f: &Function, grid: [u32; 3], block: [u32; 3], shared: u32, args: &Args) -> Result<()> {
+        if grid.contains(&0) {
+            return Ok(());
+        }
+        log::line(Topic::Launch, format_args!("{f:?} grid {grid:?} block {block:?} shared {shared}"));
+        match &self.backend {
+            Backend::Real(real) => real.launch(self, &f.0, grid, block, shared, args),
+            Backend::Recording(recorder) => {
+                let (entry, args) = (f.entry().into(), args.bytes().into());
+                recorder.note(Recorded::Launch { entry, grid, block, shared, args });
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Real {
+    /// Loads a cubin for good and finds the kernel in it.
+    fn load(&self, cubin: &[u8], entry: &str, driver_version: u32) -> Result<Function> {
+        self.make_current()?;
+        let name = CString::new(entry).expect("the name of a kernel is an identifier");
+        let (mut module, mut handle) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: the driver checks the image, which is an ELF file of known length, and copies what it needs.
+        check(unsafe { sys::cuModuleLoadData(&mut module, cubin.as_ptr().cast()) }, format_args!("load `{entry}`"))?;
+        // SAFETY: the module was just loaded, and the name ends with a zero byte.
+        let status = unsafe { sys::cuModuleGetFunction(&mut handle, module, name.as_ptr()) };
+        check(status, format_args!("find `{entry}` in its module"))?;
+        Ok(Function::new(entry, handle, args_len(handle, driver_version)))
+    }
+
+    fn launch(
+        &self,
+        context: &Context,
+        f: &Loaded,
+        grid: [u32; 3],
+        block: [u32; 3],
+        shared: u32,
+        args: &Args,
+    ) -> Result<()> {
+        let bytes = args.bytes();
+        let expected = f.args_len.unwrap_or(bytes.len());
+        assert!(
+            bytes.len() == expected,
+            "`{}` takes {expected} bytes of arguments, {} were given",
+            f.entry,
+            bytes.len()
+        );
+        self.make_current()?;
+        if shared > SHARED_BY_DEFAULT && !f.raised.load(Ordering::Relaxed) {
+            raise_shared_limit(f, context.facts().max_shared_per_block)?;
+        }
+        let mut len = bytes.len();
+        let mut extra = [
+            sys::CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT as usize as *mut c_void,
+            bytes.as_ptr().cast_mut().cast(),
+            sys::CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT as usize as *mut c_void,
+            (&raw mut len).cast(),
+            sys::CU_LAUNCH_PARAM_END_AS_INT as usize as *mut c_void,
+        ];
+        let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
+        let (stream, no_list, extra) = (self.stream, std::ptr::null_mut(), extra.as_mut_ptr());
+        // SAFETY: function and stream belong to the current context. The driver copies the arguments before it returns;
+        // their length was compared above, and the caller vouches for their meaning.
+        let status = unsafe { sys::cuLaunchKernel(f.handle, gx, gy, gz, bx, by, bz, shared, stream, no_list, extra) };
+        check(status, format_args!("launch `{}` with grid {grid:?}, block {block:?}, shared {shared}", f.entry))
+    }
+}
+
+/// Lets the blocks of `f` have all shared memory the device can give; done once, so that launches never lower it.
+#[cold]
+fn raise_shared_limit(f: &Loaded, device_limit: u32) -> Result<()> {
+    let mut fixed = 0;
+    let (of_source, limit) =
+        (attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+    let doing = format!("raise the shared memory of `{}`", f.entry);
+    // SAFETY: the function is loaded on the current context.
+    unsafe {
+        check(sys::cuFuncGetAttribute(&mut fixed, of_source, f.handle), &doing)?;
+        check(sys::cuFuncSetAttribute(f.handle, limit, device_limit as i32 - fixed), &doing)?;
+    }
+    f.raised.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// The end of the last parameter of a kernel; drivers before 12.4 cannot tell.
+fn args_len(handle: sys::CUfunction, driver_version: u32) -> Option<usize> {
+    let last = |end, index| {
+        let (mut offset, mut size) = (0, 0);
+        // SAFETY: the function is loaded; an index beyond its parameters is answered with an error.
+        let status = unsafe { sys::cuFuncGetParamInfo(handle, index, &mut offset, &mut size) };
+        if status == CUresult::CUDA_SUCCESS { Ok(offset + size) } else { Err(end) }
+    };
+    (driver_version >= 12040).then(|| (0..).try_fold(0, last).unwrap_or_else(|end| end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_context_notes_launches_in_order() {
+        let context = Context::recording("sm_90a");
+        let f = context.function("extern \"C\" __global__ void k0(int n) {}", "k0", &[]).unwrap();
+        let mut args = Args::new();
+        args.push(7i32);
+        context.launch(&f, [2, 1, 1], [256, 1, 1], 0, &args).unwrap();
+        context.launch(&f, [0, 1, 1], [256, 1, 1], 0, &args).unwrap();
+        let expected = Recorded::Launch {
+            entry: "k0".into(),
+            grid: [2, 1, 1],
+            block: [256, 1, 1],
+            shared: 0,
+            args: 7i32.to_ne_bytes().into(),
+        };
+        assert_eq!(context.recorded(), [expected]);
+        assert_eq!(context.recorded(), []);
+    }
+}
