@@ -5,5 +5,7 @@
 
 pub mod graph;
 pub mod op;
+pub mod optimise;
 pub mod plan;
+pub mod schedule;
 pub mod types;

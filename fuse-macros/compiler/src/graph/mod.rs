@@ -1,5 +1,9 @@
 //! The tensor graph: typed nodes in static single assignment form, in program order.
 
+mod rewrite;
+
+pub use rewrite::Rewrite;
+
 use crate::op::{Attr, Build, Check, Fault, Op, Rules, Val};
 use crate::types::{DType, Dim, Sym, Ty};
 use serde::{Deserialize, Serialize};

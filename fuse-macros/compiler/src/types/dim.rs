@@ -123,6 +123,11 @@ impl Dim {
         }
     }
 
+    /// Whether the formula is a multiple of another, whatever the symbols are.
+    pub fn is_multiple_of(&self, divisor: &Dim) -> bool {
+        self.divide_exactly(divisor).is_some()
+    }
+
     /// The value where no symbol is left in the formula.
     pub fn as_const(&self) -> Option<i64> {
         match self {

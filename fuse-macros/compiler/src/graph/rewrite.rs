@@ -1,0 +1,58 @@
+//! Rebuilding a graph node by node, the plumbing of every pass.
+
+use super::{Graph, Node};
+use crate::op::Val;
+
+/// A graph under construction from an older one.
+pub struct Rewrite {
+    /// The new graph; symbols, places and checks are those of the old one.
+    pub graph: Graph,
+    /// New values by old node and result.
+    map: Vec<Vec<Val>>,
+}
+
+impl Rewrite {
+    /// Visits the nodes of a graph in order; `visit` adds what replaces a node and returns its results.
+    pub fn run(old: Graph, mut visit: impl FnMut(&mut Graph, &Node) -> Vec<Val>) -> Graph {
+        let Graph { name, syms, nodes, inputs, scalars, outs, checks, places } = old;
+        let graph = Graph { name, syms, places, ..Graph::default() };
+        let mut rewrite = Rewrite { graph, map: Vec::with_capacity(nodes.len()) };
+        let mut moved = Vec::with_capacity(nodes.len());
+        for mut node in nodes {
+            node.args = node.args.iter().map(|&v| rewrite.of(v)).collect();
+            let first = rewrite.graph.nodes.len();
+            let results = visit(&mut rewrite.graph, &node);
+            rewrite.adopt(first, &node, &results);
+            moved.push(results.first().map_or(0, |v| v.node));
+            rewrite.map.push(results);
+        }
+        // Checks of nodes a pass adds repeat what the old node checked already.
+        let checks = checks.into_iter().map(|(node, check)| (moved[node as usize], check)).collect();
+        let list = |vals: &[Val]| vals.iter().map(|&v| rewrite.of(v)).collect::<Vec<_>>();
+        let (inputs, scalars, outs) = (list(&inputs), list(&scalars), list(&outs));
+        Graph { inputs, scalars, outs, checks, ..rewrite.graph }
+    }
+
+    /// Copies a node as it is.
+    pub fn keep(graph: &mut Graph, node: &Node) -> Vec<Val> {
+        graph.nodes.push(node.clone());
+        let id = graph.nodes.len() as u32 - 1;
+        (0..node.outs.len() as u32).map(|out| Val { node: id, out }).collect()
+    }
+
+    fn of(&self, val: Val) -> Val {
+        self.map[val.node as usize][val.out as usize]
+    }
+
+    /// New nodes stand where the old one stood, and its name goes to the node that takes its place.
+    fn adopt(&mut self, first: usize, old: &Node, results: &[Val]) {
+        for node in &mut self.graph.nodes[first..] {
+            node.place = old.place;
+        }
+        if let Some(result) = results.first()
+            && result.node as usize >= first
+        {
+            self.graph.nodes[result.node as usize].name.clone_from(&old.name);
+        }
+    }
+}

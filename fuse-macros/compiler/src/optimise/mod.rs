@@ -1,0 +1,41 @@
+//! Makes the graph smaller without changing a bit of its results.
+//!
+//! Composites are opened first, so that every later pass sees only primitives: then algebra and constants, then equal
+//! nodes are merged, then what nobody reads goes. Outputs that would alias an input or each other become copies last,
+//! because the other passes would remove them.
+
+pub(crate) mod alias;
+mod cse;
+mod dce;
+mod decompose;
+mod simplify;
+
+use crate::graph::Graph;
+
+/// What the optimiser may assume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Options {
+    /// `numerics = "fast"`: halves stay in f32 inside a kernel.
+    pub fast: bool,
+}
+
+/// Optimises a typed graph.
+pub fn run(graph: Graph, options: Options) -> Graph {
+    let graph = decompose::run(graph);
+    let graph = simplify::run(graph);
+    let graph = cse::run(graph);
+    let graph = dce::run(graph);
+    let mut graph = alias::run(graph);
+    if options.fast {
+        keep_compute_precision(&mut graph);
+    }
+    graph
+}
+
+/// Elementwise halves keep the bits of their compute type; what is stored is rounded by the store.
+fn keep_compute_precision(graph: &mut Graph) {
+    for node in &mut graph.nodes {
+        node.round =
+            !(node.op.class == crate::op::Class::Elementwise && node.outs[0].dtype.compute() != node.outs[0].dtype);
+    }
+}

@@ -1,0 +1,73 @@
+//! When buffers live, and which may take the memory of another.
+
+use crate::plan::{BufClass, BufId, Kernel, Kind, LeafSource, Level, Plan, Step};
+
+/// Fills in live ranges and donors.
+pub fn run(mut plan: Plan) -> Plan {
+    let touched: Vec<Vec<BufId>> = plan.steps.iter().map(touched).collect();
+    let end = plan.steps.len().saturating_sub(1) as u32;
+    for (id, buf) in plan.bufs.iter_mut().enumerate() {
+        let id = BufId(id as u32);
+        let mut steps = (0..touched.len()).filter(|&s| touched[s].contains(&id)).map(|s| s as u32);
+        let first = steps.next().unwrap_or(0);
+        let last = steps.last().unwrap_or(first);
+        buf.live = match buf.class {
+            BufClass::In(_) => (0, last),
+            BufClass::Out => (first, end),
+            BufClass::Temp => (first, last),
+        };
+    }
+    for out in plan.outs.clone() {
+        plan.bufs[out.buf.0 as usize].live.1 = end;
+    }
+    for step in 0..plan.steps.len() {
+        donate(&mut plan, step as u32);
+    }
+    plan
+}
+
+fn touched(step: &Step) -> Vec<BufId> {
+    let of = |kernel: &Kernel| {
+        let leaves = kernel.leaves.iter().filter_map(|l| match l.source {
+            LeafSource::Buf(buf) => Some(buf),
+            LeafSource::Index(_) => None,
+        });
+        leaves.chain(kernel.stores.iter().map(|s| s.to.buf)).collect::<Vec<_>>()
+    };
+    match step {
+        Step::Kernel(kernel) => of(kernel),
+        Step::Matmul(m) => {
+            let mut bufs = of(&m.epilogue);
+            bufs.extend(m.lib.rest.iter().flat_map(of));
+            bufs.extend([m.a.buf, m.b.buf, m.lib.product]);
+            bufs.extend(m.lib.bias.iter().map(|b| b.buf));
+            bufs
+        }
+    }
+}
+
+/// An elementwise kernel may write over a temporary it is the last to read, if every point reads only its own place.
+fn donate(plan: &mut Plan, step: u32) {
+    let Step::Kernel(kernel) = &plan.steps[step as usize] else { return };
+    if kernel.kind != Kind::Map {
+        return;
+    }
+    let kernel = kernel.clone();
+    let mut given: Vec<BufId> = Vec::new();
+    for store in kernel.stores.iter().filter(|s| s.to.views.is_empty()) {
+        let to = store.to.buf;
+        let donor = kernel.leaves.iter().find_map(|leaf| match leaf.source {
+            LeafSource::Buf(from) if leaf.views.is_empty() && leaf.level == Level::Elem => {
+                let (old, new) = (&plan.bufs[from.0 as usize], &plan.bufs[to.0 as usize]);
+                let dies = old.class == BufClass::Temp && old.live.1 == step && new.live.0 == step;
+                let read_once = kernel.leaves.iter().filter(|l| l.source == leaf.source).count() == 1;
+                (dies && read_once && old.ty == new.ty && !given.contains(&from)).then_some(from)
+            }
+            _ => None,
+        });
+        if let Some(donor) = donor {
+            given.push(donor);
+            plan.bufs[to.0 as usize].donor = Some(donor);
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! One group as a kernel: its members become statements, what lies outside becomes leaves.
+
+use super::groups::{Group, Member, axis_attr, lines_up, reduced_last, reduction};
+use super::lower::Lower;
+use super::views::{behind_views, broadcast, normal};
+use crate::graph::Node;
+use crate::op::{Attr, Class, Val};
+use crate::plan::{BufId, Expr, Kernel, Kind, Leaf, LeafSource, Level, Operand, Stmt, StmtId, Store, View};
+use crate::types::{DType, Dim};
+use std::collections::{BTreeSet, HashMap};
+
+/// A kernel under construction.
+pub struct KernelBuilder<'l, 'g> {
+    lower: &'l mut Lower<'g>,
+    group: &'l Group,
+    kernel: Kernel,
+    /// Statements by value, normalised chain and requested level.
+    memo: HashMap<(Val, Vec<View>, Level), StmtId>,
+    places: BTreeSet<u32>,
+}
+
+impl<'l, 'g> KernelBuilder<'l, 'g> {
+    /// An empty kernel over a group's domain.
+    pub fn new(lower: &'l mut Lower<'g>, group: &'l Group, kind: Kind) -> Self {
+        let kernel = Kernel {
+            name: String::new(),
+            kind,
+            domain: group.domain.clone(),
+            reduced: group.reduced as u32,
+            leaves: vec![],
+            stmts: vec![],
+            stores: vec![],
+            ops: vec![],
+        };
+        KernelBuilder { lower, group, kernel, memo: HashMap::new(), places: BTreeSet::new() }
+    }
+
+    /// The finished kernel.
+    pub fn finish(mut self) -> Kernel {
+        self.kernel.ops = self.places.into_iter().collect();
+        self.kernel
+    }
+
+    /// Computes a member and stores it in a buffer.
+    pub fn store_member(&mut self, member: &Member, buf: BufId) {
+        let val = Val { node: member.node, out: 0 };
+        let stmt = self.at_level(val, &member.onto, member.level);
+        self.store(Operand { buf, views: member.onto.clone() }, stmt);
+    }
+
+    /// Stores a statement.
+    pub fn store(&mut self, to: Operand, value: StmtId) {
+        self.kernel.stores.push(Store { to, value, scatter: None });
+    }
+
+    /// Stores a statement at a computed position.
+    pub fn scatter(&mut self, to: Operand, value: StmtId, scatter: crate::plan::Scatter) {
+        self.kernel.stores.push(Store { to, value, scatter: Some(scatter) });
+    }
+
+    /// A value at exactly this level: one that is the same along a row is copied to every point.
+    pub fn at_level(&mut self, val: Val, chain: &[View], level: Level) -> StmtId {
+        let id = self.value(val, chain, level);
+        if self.stmt(id).level == level {
+            return id;
+        }
+        let (dtype, place) = (self.stmt(id).dtype, self.stmt(id).place);
+        self.push(Stmt { expr: Expr::Cast(id), dtype, round: false, level, name: None, place })
+    }
+
+    /// The statement for a value under a chain of views that brings it onto a level.
+    pub fn value(&mut self, val: Val, chain: &[View], level: Level) -> StmtId {
+        let graph = self.lower.graph;
+        let (root, views) = behind_views(graph, val);
+        let dims = &graph.node(root).outs[root.out as usize].dims;
+        let chain = normal(dims, &[views.as_slice(), chain].concat());
+        if let Some(member) = self.group.member(root.node)
+            && lines_up(graph, root, self.group, member, &chain, level)
+        {
+            return self.member(member);
+        }
+        let key = (root, chain.clone(), level);
+        if let Some(&known) = self.memo.get(&key) {
+            return known;
+        }
+        let id = self.outside(root, chain, level);
+        self.memo.insert(key, id);
+        id
+    }
+
+    /// A member where it is computed.
+    fn member(&mut self, member: &Member) -> StmtId {
+        let val = Val { node: member.node, out: 0 };
+        let key = (val, member.onto.clone(), member.level);
+        if let Some(&known) = self.memo.get(&key) {
+            return known;
+        }
+        let id = self.compute(val, &member.onto.clone(), member.level);
+        self.memo.insert(key, id);
+        id
+    }
+
+    /// A value that is no member, or a member at other positions: computed again or read from memory.
+    fn outside(&mut self, root: Val, chain: Vec<View>, level: Level) -> StmtId {
+        let node = self.lower.graph.node(root);
+        match node.op.name {
+            "constant" | "scalar" | "size" => self.uniform(root, level),
+            "index" => self.load(LeafSource::Index(node.outs[0].dims.clone()), root, chain, level),
+            _ if self.lower.computes_again(root, self.group, &chain) => self.compute(root, &chain, level),
+            _ => {
+                let buf = self.lower.buffer(root);
+                self.load(LeafSource::Buf(buf), root, chain, level)
+            }
+        }
+    }
+
+    /// A value that is the same everywhere.
+    fn uniform(&mut self, root: Val, level: Level) -> StmtId {
+        let node = self.lower.graph.node(root);
+        let expr = match (node.op.name, &node.attrs[0]) {
+            ("constant", Attr::Lit(literal)) => Expr::Const(*literal),
+            ("scalar", Attr::Int(k)) => Expr::Scalar(*k as u32),
+            ("size", Attr::Dim(dim)) => Expr::Size(dim.clone()),
+            (name, attr) => unreachable!("`{name}` with {attr:?}"),
+        };
+        self.push_for(node, expr, level)
+    }
+
+    fn load(&mut self, source: LeafSource, root: Val, views: Vec<View>, level: Level) -> StmtId {
+        let leaf = self.leaf(Leaf { source, views, level, indexed: None });
+        let node = self.lower.graph.node(root);
+        let dtype = node.outs[root.out as usize].dtype;
+        self.push(Stmt {
+            expr: Expr::Load(leaf),
+            dtype,
+            round: false,
+            level,
+            name: node.name.clone(),
+            place: node.place,
+        })
+    }
+
+    /// Leaves are shared between equal accesses.
+    fn leaf(&mut self, leaf: Leaf) -> u32 {
+        let leaves = &mut self.kernel.leaves;
+        let at = leaves.iter().position(|l| *l == leaf).unwrap_or_else(|| {
+            leaves.push(leaf);
+            leaves.len() - 1
+        });
+        at as u32
+    }
+
+    /// Computes a node's result at the positions its chain gives.
+    fn compute(&mut self, val: Val, chain: &[View], level: Level) -> StmtId {
+        let graph = self.lower.graph;
+        let node = graph.node(val);
+        self.places.insert(node.place);
+        match node.op.class {
+            Class::Reduce(_) => self.reduce(val, level),
+            Class::Matmul => self.push_for(node, Expr::Product, Level::Elem),
+            Class::Gather => self.gather(val, chain, level),
+            Class::Scan => {
+                let value = self.at_level(node.args[0], chain, Level::Elem);
+                let kind = crate::op::Reduction::Sum;
+                self.push_for(node, Expr::Scan(kind, value), Level::Elem)
+            }
+            Class::Source => self.draw(val, chain, level),
+            _ => self.apply(node, chain, level),
+        }
+    }
+
+    fn apply(&mut self, node: &Node, chain: &[View], level: Level) -> StmtId {
+        let graph = self.lower.graph;
+        let dims = &node.outs[0].dims;
+        let onto = |arg: Val| {
+            let from = &graph.node(arg).outs[arg.out as usize].dims;
+            [broadcast(from, dims), chain.to_vec()].concat()
+        };
+        let is_uniform = |arg: Val| matches!(graph.node(arg).op.name, "constant" | "scalar" | "size");
+        let mut args: Vec<Option<StmtId>> = node.args.iter().map(|_| None).collect();
+        for (slot, &arg) in args.iter_mut().zip(&node.args).filter(|(_, arg)| !is_uniform(**arg)) {
+            *slot = Some(self.value(arg, &onto(arg), level));
+        }
+        // What does not change along a row is computed once a row; constants follow the operands they meet.
+        let made = args.iter().flatten().map(|&a| self.stmt(a).level).max().unwrap_or(level);
+        for (slot, &arg) in args.iter_mut().zip(&node.args).filter(|(_, arg)| is_uniform(**arg)) {
+            *slot = Some(self.value(arg, &onto(arg), made));
+        }
+        let args: Vec<StmtId> = args.into_iter().map(|a| a.expect("both loops cover every operand")).collect();
+        let expr = match node.op.name {
+            "contiguous" => return args[0],
+            "cast" => Expr::Cast(args[0]),
+            _ => Expr::Apply(node.op, args),
+        };
+        self.push_for(node, expr, made)
+    }
+
+    fn reduce(&mut self, val: Val, level: Level) -> StmtId {
+        let graph = self.lower.graph;
+        let node = graph.node(val);
+        let (kind, axes) = reduction(graph, val.node);
+        let operand = &graph.node(node.args[0]).outs[node.args[0].out as usize].dims;
+        let value = if level == Level::All {
+            self.at_level(node.args[0], &[], Level::Row)
+        } else {
+            let order = normal(operand, &[View::Permute(reduced_last(operand.len(), &axes))]);
+            self.at_level(node.args[0], &order, Level::Elem)
+        };
+        self.push_for(node, Expr::Reduce(kind, value), level)
+    }
+
+    fn draw(&mut self, val: Val, chain: &[View], level: Level) -> StmtId {
+        let node = self.lower.graph.node(val);
+        let leaf = Leaf {
+            source: LeafSource::Index(node.outs[0].dims.clone()),
+            views: normal(&node.outs[0].dims, chain),
+            level,
+            indexed: None,
+        };
+        let leaf = self.leaf(leaf);
+        let expr = Expr::Load(leaf);
+        let place = node.place;
+        let index = self.push(Stmt { expr, dtype: DType::I64, round: false, level, name: None, place });
+        let site = self.lower.draw_site(val.node);
+        let expr = if node.op.name == "uniform" { Expr::Uniform(site, index) } else { Expr::Normal(site, index) };
+        self.push_for(node, expr, level)
+    }
+
+    fn gather(&mut self, val: Val, chain: &[View], level: Level) -> StmtId {
+        let graph = self.lower.graph;
+        let node = graph.node(val);
+        let axis = if node.op.name == "embedding" { 0 } else { axis_attr(graph, val.node, 0) };
+        let (table, mut views) = self.lower.operand_parts(node.args[0]);
+        let source = &graph.node(table).outs[table.out as usize].dims;
+        let indexed = source_axis(source, &views, axis);
+        let viewed = super::frame::dims_after(source, &views);
+        let index_dims = &graph.node(node.args[1]).outs[node.args[1].out as usize].dims;
+        let dims = &node.outs[0].dims;
+        views.extend(gather_views(node.op.name, &viewed, index_dims, dims, axis));
+        views.extend(chain.to_vec());
+        let index_chain = [index_views(node.op.name, index_dims, dims, axis), chain.to_vec()].concat();
+        let index = self.at_level(node.args[1], &index_chain, level);
+        let buf = self.lower.buffer(table);
+        let leaf = self.leaf(Leaf { source: LeafSource::Buf(buf), views, level, indexed: Some(indexed as u32) });
+        self.push_for(node, Expr::Gather { leaf, index }, level)
+    }
+
+    fn push_for(&mut self, node: &Node, expr: Expr, level: Level) -> StmtId {
+        let dtype = node.outs[0].dtype;
+        let round = node.round && dtype.compute() != dtype;
+        self.push(Stmt { expr, dtype, round, level, name: node.name.clone(), place: node.place })
+    }
+
+    fn push(&mut self, stmt: Stmt) -> StmtId {
+        self.kernel.stmts.push(stmt);
+        StmtId(self.kernel.stmts.len() as u32 - 1)
+    }
+
+    fn stmt(&self, id: StmtId) -> &Stmt {
+        &self.kernel.stmts[id.0 as usize]
+    }
+}
+
+/// The axis of the source that an axis of its view is; the preparation pass made sure there is one.
+fn source_axis(source: &[Dim], views: &[View], axis: usize) -> usize {
+    let mut axes: Vec<Option<usize>> = (0..source.len()).map(Some).collect();
+    for view in views {
+        match view {
+            View::Permute(order) => axes = order.iter().map(|&k| axes[k as usize]).collect(),
+            View::Unsqueeze(at) => axes.insert(*at as usize, None),
+            View::Squeeze(at) => {
+                axes.remove(*at as usize);
+            }
+            other => unreachable!("a gathered table is only permuted: {other:?}"),
+        }
+    }
+    axes[axis].expect("a table is not indexed along an axis of its view")
+}
+
+/// Brings a table, its indexed axis cut to 1, onto the result of a gather.
+fn gather_views(name: &str, table: &[Dim], index: &[Dim], dims: &[Dim], axis: usize) -> Vec<View> {
+    let one = Dim::Const(1);
+    match name {
+        // [1, rest..] -> [index.., rest..]
+        "embedding" => vec![View::Squeeze(0), View::Expand(dims.to_vec())],
+        "index_select" => vec![View::Expand(dims.to_vec())],
+        _ => {
+            let mut views: Vec<View> = (0..dims.len())
+                .filter(|&k| k != axis && table[k] != index[k])
+                .map(|k| View::Slice { axis: k as u32, start: Dim::Const(0), len: index[k].clone(), step: 1 })
+                .collect();
+            if dims[axis] != one {
+                views.push(View::Expand(dims.to_vec()));
+            }
+            views
+        }
+    }
+}
+
+/// Brings the index of a gather onto its result.
+fn index_views(name: &str, index: &[Dim], dims: &[Dim], axis: usize) -> Vec<View> {
+    let trailing = match name {
+        "embedding" => dims.len() - index.len(),
+        "index_select" => dims.len() - 1 - axis,
+        _ => return broadcast(index, dims),
+    };
+    let mut views: Vec<View> = (0..trailing).map(|k| View::Unsqueeze((index.len() + k) as u32)).collect();
+    views.push(View::Expand(dims.to_vec()));
+    views
+}

@@ -1,0 +1,345 @@
+//! From groups to a plan.
+//!
+//! Groups are lowered last to first, so that a group knows which of its values are read by others and must be stored.
+//! A group none of whose values are wanted leaves no kernel: everything it made was computed again where it was read.
+
+use super::groups::{Group, GroupId, Groups, Member, Shape, axis_attr};
+use super::kernel::KernelBuilder;
+use super::views::{behind_views, broadcast, normal};
+use crate::graph::Graph;
+use crate::op::{Class, Val};
+use crate::plan::{Buf, BufClass, BufId, Kernel, Kind, Level, Operand, Plan, PlanCheck, Scatter, Step, View};
+use crate::types::Dim;
+use std::collections::{BTreeSet, HashMap};
+
+/// Up to this many cheap ops are computed again where they are read rather than stored and loaded.
+const CHEAP_OPS: usize = 4;
+
+/// Lowering in progress.
+pub struct Lower<'g> {
+    /// The graph.
+    pub graph: &'g Graph,
+    groups: &'g Groups<'g>,
+    plan: Plan,
+    /// Buffers of inputs and of values that somebody reads from memory.
+    bufs: HashMap<Val, BufId>,
+    /// Groups that read a value, through views.
+    readers: HashMap<Val, BTreeSet<GroupId>>,
+    /// Draw numbers by node, in program order.
+    draws: HashMap<u32, u32>,
+    /// Steps of the groups lowered so far, last first.
+    steps: Vec<Vec<Step>>,
+}
+
+/// Lowers the groups of a graph.
+pub fn run(groups: &Groups<'_>) -> Plan {
+    let mut lower = Lower::new(groups);
+    lower.mark_results();
+    for id in order(groups).into_iter().rev() {
+        let steps = lower.group(id);
+        lower.steps.push(steps);
+    }
+    lower.finish()
+}
+
+impl<'g> Lower<'g> {
+    fn new(groups: &'g Groups<'g>) -> Self {
+        let graph = groups.graph;
+        let mut lower = Lower {
+            graph,
+            groups,
+            plan: Plan {
+                name: graph.name.clone(),
+                syms: graph.syms.clone(),
+                places: graph.places.clone(),
+                ..Plan::default()
+            },
+            bufs: HashMap::new(),
+            readers: readers(groups),
+            draws: HashMap::new(),
+            steps: Vec::new(),
+        };
+        lower.plan.checks = graph.checks.iter().map(|(node, check)| lower.check(*node, check.clone())).collect();
+        lower.plan.scalars = graph.scalars.iter().map(|&v| graph.node(v).outs[0].dtype).collect();
+        lower.plan.decisions = groups.decisions.clone();
+        for (k, &input) in graph.inputs.iter().enumerate() {
+            lower.new_buffer(input, BufClass::In(k as u32));
+        }
+        for (id, node) in graph.nodes.iter().enumerate().filter(|(id, _)| super::groups::is_draw(graph, *id as u32)) {
+            lower.draws.insert(id as u32, lower.plan.draws.len() as u32);
+            // One counter gives four numbers.
+            lower.plan.draws.push(Dim::ceil_div(node.outs[0].numel(), Dim::Const(4)));
+        }
+        lower
+    }
+
+    fn check(&self, node: u32, check: crate::op::Check) -> PlanCheck {
+        let info = &self.graph.nodes[node as usize];
+        PlanCheck { check, op: info.op.name.to_owned(), place: info.place }
+    }
+
+    fn mark_results(&mut self) {
+        for k in 0..self.graph.outs.len() {
+            let (root, views) = behind_views(self.graph, self.graph.outs[k]);
+            let buf = self.buffer(root);
+            if self.plan.bufs[buf.0 as usize].class == BufClass::Temp {
+                self.plan.bufs[buf.0 as usize].class = BufClass::Out;
+            }
+            self.plan.outs.push(Operand { buf, views });
+        }
+    }
+
+    /// The buffer of a value; asking for it is what makes its group store it.
+    pub fn buffer(&mut self, val: Val) -> BufId {
+        match self.bufs.get(&val) {
+            Some(&buf) => buf,
+            None => self.new_buffer(val, BufClass::Temp),
+        }
+    }
+
+    fn new_buffer(&mut self, val: Val, class: BufClass) -> BufId {
+        let node = self.graph.node(val);
+        let name = node.name.clone().unwrap_or_else(|| format!("{}{}", node.op.name, val.node));
+        let buf = self.push_buffer(name, node.outs[val.out as usize].clone(), class);
+        self.bufs.insert(val, buf);
+        buf
+    }
+
+    /// A buffer that is no value of the graph.
+    pub fn push_buffer(&mut self, name: String, ty: crate::types::Ty, class: BufClass) -> BufId {
+        self.plan.bufs.push(Buf { name, ty, class, live: (0, 0), donor: None });
+        BufId(self.plan.bufs.len() as u32 - 1)
+    }
+
+    /// The type of a buffer.
+    pub fn buffer_ty(&self, buf: BufId) -> &crate::types::Ty {
+        &self.plan.bufs[buf.0 as usize].ty
+    }
+
+    /// The number of a random draw.
+    pub fn draw_site(&self, node: u32) -> u32 {
+        self.draws[&node]
+    }
+
+    /// A value as the buffer-owning value behind it and the views between.
+    pub fn operand_parts(&self, val: Val) -> (Val, Vec<View>) {
+        behind_views(self.graph, val)
+    }
+
+    /// A value in memory.
+    pub fn operand(&mut self, val: Val, onto: &[View]) -> Operand {
+        let (root, views) = behind_views(self.graph, val);
+        let dims = self.graph.node(root).outs[root.out as usize].dims.clone();
+        let views = normal(&dims, &[views.as_slice(), onto].concat());
+        Operand { buf: self.buffer(root), views }
+    }
+
+    /// Whether a value outside a group (or at other positions inside it) is computed again where the group reads it.
+    pub fn computes_again(&self, val: Val, group: &Group, chain: &[View]) -> bool {
+        let Some(owner) = self.groups.of[val.node as usize] else { return false };
+        if group.member(val.node).is_some() {
+            return true;
+        }
+        let node = self.graph.node(val);
+        let from = &self.groups.list[owner.0];
+        let simple = matches!(node.op.class, Class::Elementwise) || super::groups::is_draw(self.graph, val.node);
+        if !simple || self.bufs.contains_key(&val) || matches!(from.shape, Shape::Matmul | Shape::Nest(Kind::Line)) {
+            return false;
+        }
+        let cost = self.cost(val, owner);
+        if cost.cheap() {
+            return true;
+        }
+        let repeats =
+            chain.iter().any(|v| matches!(v, View::Expand(dims) if certainly_repeats(&node.outs[0].dims, dims)));
+        let only_here = self.only_read_by(val, group);
+        from.shape == Shape::Nest(Kind::Map) && only_here && !repeats
+    }
+
+    /// Whether every group that reads a value is this one, or exists only to be computed again in it.
+    fn only_read_by(&self, val: Val, group: &Group) -> bool {
+        let Some(readers) = self.readers.get(&val) else { return true };
+        let owner = self.groups.of[val.node as usize];
+        readers.iter().all(|&r| {
+            let reader = &self.groups.list[r.0];
+            let same = reader.members.first().map(|m| m.node) == group.members.first().map(|m| m.node);
+            same || Some(r) == owner
+                || reader.members.iter().all(|m| !self.bufs.contains_key(&Val { node: m.node, out: 0 }))
+        })
+    }
+
+    fn cost(&self, val: Val, owner: GroupId) -> Cost {
+        let node = self.graph.node(val);
+        let mut cost = Cost { ops: 1, loads: 0, heavy: super::groups::is_draw(self.graph, val.node) };
+        cost.heavy |= node.op.scalar.as_ref().is_some_and(|s| s.heavy);
+        for &arg in &node.args {
+            let (root, _) = behind_views(self.graph, arg);
+            match self.groups.of[root.node as usize] {
+                Some(id) if id == owner && self.graph.node(root).op.class == Class::Elementwise => {
+                    cost = cost.plus(self.cost(root, owner));
+                }
+                None if !self.graph.inputs.contains(&root) => {}
+                _ => cost.loads += 1,
+            }
+            if cost.ops > CHEAP_OPS {
+                break;
+            }
+        }
+        cost
+    }
+
+    fn group(&mut self, id: GroupId) -> Vec<Step> {
+        let groups = self.groups;
+        let group = &groups.list[id.0];
+        let wanted: Vec<(&Member, BufId)> = group
+            .members
+            .iter()
+            .filter_map(|m| self.bufs.get(&Val { node: m.node, out: 0 }).map(|&buf| (m, buf)))
+            .collect();
+        if wanted.is_empty() {
+            return vec![];
+        }
+        match group.shape {
+            Shape::Nest(kind) => vec![Step::Kernel(self.nest(group, kind, &wanted))],
+            Shape::Matmul => vec![Step::Matmul(super::matmul::lower(self, group, &wanted))],
+            Shape::Join => self.join(group.members[0].node, wanted[0].1),
+            Shape::Scatter => self.scatter(group, wanted[0].1),
+        }
+    }
+
+    /// A generated kernel that stores what is wanted of a group.
+    pub fn nest(&mut self, group: &Group, kind: Kind, wanted: &[(&Member, BufId)]) -> Kernel {
+        let mut builder = KernelBuilder::new(self, group, kind);
+        for (member, buf) in wanted {
+            builder.store_member(member, *buf);
+        }
+        builder.finish()
+    }
+
+    /// Copies a value to a place in a buffer.
+    fn copy(&mut self, val: Val, to: Operand) -> Step {
+        let dims = self.graph.node(val).outs[val.out as usize].dims.clone();
+        let group = self.bare(dims, 0);
+        let mut builder = KernelBuilder::new(self, &group, Kind::Map);
+        let stmt = builder.at_level(val, &[], Level::Elem);
+        builder.store(to, stmt);
+        Step::Kernel(builder.finish())
+    }
+
+    fn bare(&self, domain: Vec<Dim>, reduced: usize) -> Group {
+        let kind = if reduced == 0 { Kind::Map } else { Kind::Line };
+        Group { shape: Shape::Nest(kind), domain, reduced, members: vec![], deps: BTreeSet::new() }
+    }
+
+    /// `cat` copies each operand to its place; `slice_assign` copies the base, then the slice over it.
+    fn join(&mut self, node: u32, buf: BufId) -> Vec<Step> {
+        let info = &self.graph.nodes[node as usize];
+        let axis = axis_attr(self.graph, node, 0) as u32;
+        let extent = |val: Val| self.graph.node(val).outs[val.out as usize].dims[axis as usize].clone();
+        let place = |start: Dim, len: Dim| Operand { buf, views: vec![View::Slice { axis, start, len, step: 1 }] };
+        if info.op.name == "slice_assign" {
+            let crate::op::Attr::Dim(start) = &info.attrs[1] else { unreachable!("slice_assign starts at a size") };
+            let (base, src) = (info.args[0], info.args[1]);
+            let to = place(start.clone(), extent(src));
+            return vec![self.copy(base, Operand { buf, views: vec![] }), self.copy(src, to)];
+        }
+        let mut start = Dim::Const(0);
+        let mut steps = Vec::new();
+        for &arg in &info.args {
+            let len = extent(arg);
+            let to = place(start.clone(), len.clone());
+            steps.push(self.copy(arg, to));
+            start = Dim::add(start, len);
+        }
+        steps
+    }
+
+    /// Copies the base, then sets or adds the source line by line, in order, so that the result is repeatable.
+    fn scatter(&mut self, group: &Group, buf: BufId) -> Vec<Step> {
+        let node = group.members[0].node;
+        let info = &self.graph.nodes[node as usize];
+        let axis = axis_attr(self.graph, node, 0);
+        let [base, index, src] = info.args[..] else { unreachable!("a scatter has a base, an index and a source") };
+        let dims = |val: Val| self.graph.node(val).outs[val.out as usize].dims.clone();
+        let (out, index_dims, src_dims) = (dims(base), dims(index), dims(src));
+        let by_element = info.op.name == "scatter_add";
+        let walked = if by_element { index_dims.clone() } else { src_dims.clone() };
+        let last = View::Permute(super::groups::reduced_last(walked.len(), &[axis]));
+        let cut = |from: &[Dim], skip: Option<usize>| -> Vec<View> {
+            let axes = (0..walked.len()).filter(|&k| Some(k) != skip && from[k] != walked[k]);
+            axes.map(|k| View::Slice { axis: k as u32, start: Dim::Const(0), len: walked[k].clone(), step: 1 })
+                .collect()
+        };
+        let mut index_onto: Vec<View> = Vec::new();
+        if !by_element {
+            index_onto.extend((axis + 1..walked.len()).map(|k| View::Unsqueeze((k - axis) as u32)));
+            index_onto.extend(broadcast(&super::frame::dims_after(&index_dims, &index_onto), &walked));
+        }
+        index_onto.push(last.clone());
+        let src_onto = [cut(&src_dims, None), vec![last.clone()]].concat();
+        let mut to = cut(&out, Some(axis));
+        to.push(View::Expand(walked.clone()));
+        to.push(last.clone());
+        let line = self.bare(super::frame::dims_after(&walked, &[last]), 1);
+        let first = self.copy(base, Operand { buf, views: vec![] });
+        let add = info.op.name != "index_copy";
+        let mut builder = KernelBuilder::new(self, &line, Kind::Line);
+        let index = builder.at_level(index, &index_onto, Level::Elem);
+        let value = builder.at_level(src, &src_onto, Level::Elem);
+        builder.scatter(Operand { buf, views: to }, value, Scatter { axis: axis as u32, index, add });
+        vec![first, Step::Kernel(builder.finish())]
+    }
+
+    fn finish(mut self) -> Plan {
+        self.steps.reverse();
+        self.plan.steps = self.steps.into_iter().flatten().collect();
+        self.plan
+    }
+}
+
+/// What computing a value again would take.
+#[derive(Clone, Copy)]
+struct Cost {
+    ops: usize,
+    loads: usize,
+    heavy: bool,
+}
+
+impl Cost {
+    fn cheap(self) -> bool {
+        !self.heavy && self.ops <= CHEAP_OPS && self.loads <= 1
+    }
+
+    fn plus(self, other: Cost) -> Cost {
+        Cost { ops: self.ops + other.ops, loads: self.loads + other.loads, heavy: self.heavy || other.heavy }
+    }
+}
+
+/// Whether an expansion repeats elements whatever the extents are at run time.
+fn certainly_repeats(from: &[Dim], to: &[Dim]) -> bool {
+    let ones = |dims: &[Dim]| dims.iter().filter(|d| **d == Dim::Const(1)).count();
+    to.len() - ones(to) > from.len() - ones(from).min(from.len())
+}
+
+/// Groups in an order in which each runs after what it reads, earlier ones first.
+fn order(groups: &Groups<'_>) -> Vec<GroupId> {
+    let mut done: Vec<GroupId> = Vec::new();
+    let mut left: Vec<GroupId> = (0..groups.list.len()).map(GroupId).collect();
+    left.retain(|id| !groups.list[id.0].members.is_empty());
+    while !left.is_empty() {
+        let ready = left.iter().position(|id| groups.list[id.0].deps.iter().all(|d| done.contains(d)));
+        done.push(left.remove(ready.expect("groups form no cycle")));
+    }
+    done
+}
+
+fn readers(groups: &Groups<'_>) -> HashMap<Val, BTreeSet<GroupId>> {
+    let mut readers: HashMap<Val, BTreeSet<GroupId>> = HashMap::new();
+    for (id, node) in groups.graph.nodes.iter().enumerate() {
+        let Some(group) = groups.of[id] else { continue };
+        for &arg in &node.args {
+            readers.entry(behind_views(groups.graph, arg).0).or_default().insert(group);
+        }
+    }
+    readers
+}

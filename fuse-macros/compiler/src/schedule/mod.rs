@@ -1,0 +1,44 @@
+//! Decides which ops share a kernel, what is stored and what is computed again, and lays the result out as a plan.
+
+mod buffers;
+mod frame;
+mod groups;
+mod kernel;
+mod lower;
+mod matmul;
+mod merge;
+mod names;
+mod prepare;
+mod prune;
+mod views;
+
+use crate::graph::Graph;
+use crate::plan::Plan;
+
+/// What the scheduler may assume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Options {
+    /// `precision = "high"`: f32 products may use TF32.
+    pub tf32: bool,
+}
+
+/// Schedules an optimised graph.
+pub fn run(graph: &Graph, options: Options) -> Plan {
+    let graph = prepare::run(graph.clone());
+    let groups = groups::Groups::build(&graph);
+    let plan = lower::run(&groups);
+    let plan = names::run(plan);
+    let mut plan = buffers::run(plan);
+    if options.tf32 {
+        allow_tf32(&mut plan);
+    }
+    plan
+}
+
+fn allow_tf32(plan: &mut Plan) {
+    for step in &mut plan.steps {
+        if let crate::plan::Step::Matmul(matmul) = step {
+            matmul.tf32 = matmul.dtype == crate::types::DType::F32;
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Names the kernels of a plan after what they do: `k0_add_relu`, `k1_matmul_gelu`.
+
+use crate::plan::{Expr, Kernel, Plan, Step};
+
+/// More ops than this do not fit in a name.
+const NAMED_OPS: usize = 4;
+
+/// Names every kernel.
+pub fn run(mut plan: Plan) -> Plan {
+    for (k, step) in plan.steps.iter_mut().enumerate() {
+        match step {
+            Step::Kernel(kernel) => kernel.name = name(k, &[], kernel),
+            Step::Matmul(matmul) => {
+                matmul.epilogue.name = name(k, &["matmul"], &matmul.epilogue);
+                if let Some(rest) = &mut matmul.lib.rest {
+                    rest.name = name(k, &["after_matmul"], rest);
+                }
+            }
+        }
+    }
+    plan
+}
+
+fn name(step: usize, first: &[&str], kernel: &Kernel) -> String {
+    let mut words: Vec<String> = first.iter().map(|w| w.to_string()).collect();
+    for word in kernel.stmts.iter().filter_map(|s| word(&s.expr)) {
+        if !words.contains(&word) && words.len() < NAMED_OPS {
+            words.push(word);
+        }
+    }
+    if words.is_empty() {
+        words.push("copy".into());
+    }
+    format!("k{step}_{}", words.join("_"))
+}
+
+fn word(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Apply(op, _) => Some(op.name.to_owned()),
+        Expr::Reduce(kind, _) => Some(format!("{kind:?}").to_lowercase()),
+        Expr::Scan(..) => Some("cumsum".to_owned()),
+        Expr::Gather { .. } => Some("gather".to_owned()),
+        Expr::Uniform(..) | Expr::Normal(..) => Some("random".to_owned()),
+        _ => None,
+    }
+}
