@@ -34,7 +34,8 @@ impl Device {
 
     /// The GPU with this number; fails where there is no driver or no such GPU.
     pub fn cuda(ordinal: usize) -> Result<Self> {
-        Err(Error::new(ErrorKind::Device, format!("cuda:{ordinal} is not available")))
+        crate::cuda::probe(ordinal)?;
+        Ok(Device(Place::Cuda(ordinal)))
     }
 
     /// The device named by `FUSE_DEVICE` (`cpu` or `cuda:N`), else the first GPU, else the processor.

@@ -1,8 +1,11 @@
 //! The element types of tensors, as types.
 
+use crate::tensor::Tensor;
+use fuse_compiler::op::Literal;
 use fuse_compiler::types::DType;
 use half::{bf16, f16};
 use std::fmt::{Debug, Display};
+use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 
 mod sealed {
     pub trait Sealed {}
@@ -38,13 +41,56 @@ pub trait Element:
 
     /// The value in the compute type.
     fn to_compute(self) -> Self::Compute;
+
+    /// The value as a constant of a graph, exact to the bit.
+    fn to_literal(self) -> Literal;
 }
 
 /// An element type with arithmetic: all but `bool`.
-pub trait Num: Element {}
+///
+/// ```
+/// use fuse_runtime::prelude::*;
+/// fn double_plus_one<T: Num>(x: &Tensor<T, 2>) -> Tensor<T, 2> {
+///     T::from_f64(2.0) * x + T::from_f64(1.0)
+/// }
+/// ```
+pub trait Num:
+    Element
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Rem<Output = Self>
+    + LeftOf<0>
+    + LeftOf<1>
+    + LeftOf<2>
+    + LeftOf<3>
+    + LeftOf<4>
+    + LeftOf<5>
+    + LeftOf<6>
+{
+}
+
+/// A scalar that may stand on the left of a tensor of rank `R`; every [`Num`] does for every rank.
+///
+/// Rust has no bound over all ranks at once, so `Num` lists them.
+pub trait LeftOf<const R: usize>:
+    Element
+    + Add<Tensor<Self, R>, Output = Tensor<Self, R>>
+    + Sub<Tensor<Self, R>, Output = Tensor<Self, R>>
+    + Mul<Tensor<Self, R>, Output = Tensor<Self, R>>
+    + Div<Tensor<Self, R>, Output = Tensor<Self, R>>
+    + Rem<Tensor<Self, R>, Output = Tensor<Self, R>>
+    + for<'a> Add<&'a Tensor<Self, R>, Output = Tensor<Self, R>>
+    + for<'a> Sub<&'a Tensor<Self, R>, Output = Tensor<Self, R>>
+    + for<'a> Mul<&'a Tensor<Self, R>, Output = Tensor<Self, R>>
+    + for<'a> Div<&'a Tensor<Self, R>, Output = Tensor<Self, R>>
+    + for<'a> Rem<&'a Tensor<Self, R>, Output = Tensor<Self, R>>
+{
+}
 
 /// A floating-point element type: `f32 f64 f16 bf16`.
-pub trait Float: Num {}
+pub trait Float: Num + Element<Sum = Self> + Neg<Output = Self> {}
 
 /// An integer element type: `i64 i32 u8`.
 pub trait Int: Num + Bits {}
@@ -53,7 +99,7 @@ pub trait Int: Num + Bits {}
 pub trait Bits: Element {}
 
 macro_rules! elements {
-    ($($ty:ty, $dtype:ident, $compute:ty, $sum:ty, |$v:ident| $from:expr, |$x:ident| $to:expr, |$c:ident| $up:expr;)*) => {$(
+    ($($ty:ty, $dtype:ident, $compute:ty, $sum:ty, |$v:ident| $from:expr, |$x:ident| $to:expr, |$c:ident| $up:expr, $literal:ident($wide:ty);)*) => {$(
         impl sealed::Sealed for $ty {}
         impl Element for $ty {
             const DTYPE: DType = DType::$dtype;
@@ -70,26 +116,36 @@ macro_rules! elements {
                 let $c = self;
                 $up
             }
+            fn to_literal(self) -> Literal {
+                Literal::$literal(<$wide>::from(self))
+            }
         }
     )*};
 }
 
 elements! {
-    f32,  F32,  f32,  f32,  |v| v as f32,          |x| f64::from(x),       |x| x;
-    f64,  F64,  f64,  f64,  |v| v,                 |x| x,                  |x| x;
-    f16,  F16,  f32,  f16,  |v| f16::from_f64(v),  |x| f64::from(x),       |x| x.to_f32();
-    bf16, BF16, f32,  bf16, |v| bf16::from_f64(v), |x| f64::from(x),       |x| x.to_f32();
-    i64,  I64,  i64,  i64,  |v| v as i64,          |x| x as f64,           |x| x;
-    i32,  I32,  i32,  i64,  |v| v as i32,          |x| f64::from(x),       |x| x;
-    u8,   U8,   u8,   i64,  |v| v as u8,           |x| f64::from(x),       |x| x;
-    bool, Bool, bool, i64,  |v| v != 0.0,          |x| f64::from(u8::from(x)), |x| x;
+    f32,  F32,  f32,  f32,  |v| v as f32,          |x| f64::from(x),       |x| x, Float(f64);
+    f64,  F64,  f64,  f64,  |v| v,                 |x| x,                  |x| x, Float(f64);
+    f16,  F16,  f32,  f16,  |v| f16::from_f64(v),  |x| f64::from(x),       |x| x.to_f32(), Float(f64);
+    bf16, BF16, f32,  bf16, |v| bf16::from_f64(v), |x| f64::from(x),       |x| x.to_f32(), Float(f64);
+    i64,  I64,  i64,  i64,  |v| v as i64,          |x| x as f64,           |x| x, Int(i64);
+    i32,  I32,  i32,  i64,  |v| v as i32,          |x| f64::from(x),       |x| x, Int(i64);
+    u8,   U8,   u8,   i64,  |v| v as u8,           |x| f64::from(x),       |x| x, Int(i64);
+    bool, Bool, bool, i64,  |v| v != 0.0,          |x| f64::from(u8::from(x)), |x| x, Bool(bool);
 }
 
 macro_rules! classes {
-    ($($class:ident: $($ty:ty)*;)*) => { $($(impl $class for $ty {})*)* };
+    ($($class:path: $($ty:ty)*;)*) => { $($(impl $class for $ty {})*)* };
 }
 
 classes! {
+    LeftOf<0>: f32 f64 f16 bf16 i64 i32 u8;
+    LeftOf<1>: f32 f64 f16 bf16 i64 i32 u8;
+    LeftOf<2>: f32 f64 f16 bf16 i64 i32 u8;
+    LeftOf<3>: f32 f64 f16 bf16 i64 i32 u8;
+    LeftOf<4>: f32 f64 f16 bf16 i64 i32 u8;
+    LeftOf<5>: f32 f64 f16 bf16 i64 i32 u8;
+    LeftOf<6>: f32 f64 f16 bf16 i64 i32 u8;
     Num:   f32 f64 f16 bf16 i64 i32 u8;
     Float: f32 f64 f16 bf16;
     Int:   i64 i32 u8;

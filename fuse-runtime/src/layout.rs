@@ -87,6 +87,11 @@ impl Layout {
         true
     }
 
+    /// Whether one place in the storage stands for several elements, as after [`Layout::broadcast_to`].
+    pub fn repeats(&self) -> bool {
+        self.shape().iter().zip(self.strides()).any(|(&extent, &stride)| extent > 1 && stride == 0)
+    }
+
     /// The lowest and the highest position of an element; `None` if there are no elements.
     pub fn span(&self) -> Option<(isize, isize)> {
         if self.numel() == 0 {

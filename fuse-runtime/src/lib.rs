@@ -11,15 +11,18 @@ mod log;
 pub mod philox;
 pub mod raw;
 pub mod storage;
+pub mod tensor;
 
 pub use device::Device;
 pub use dtype::{Bits, Element, Float, Int, Num};
 pub use error::{Error, ErrorKind, Result};
 pub use layout::Layout;
 pub use raw::RawTensor;
+pub use tensor::Tensor;
 
 /// Everything a program that uses tensors needs.
 pub mod prelude {
-    pub use crate::{Bits, Device, Element, Error, ErrorKind, Float, Int, Num};
+    pub use crate::tensor::{Operand, Rank, Reduction};
+    pub use crate::{Bits, Device, Element, Error, ErrorKind, Float, Int, Num, Tensor};
     pub use half::{bf16, f16};
 }

@@ -5,7 +5,7 @@ use crate::device::Device;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::storage::{CpuBuffer, Storage};
+use crate::storage::{CpuBuffer, CudaBuffer, Storage};
 use fuse_compiler::types::DType;
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl RawTensor {
         let bytes = byte_count(dtype, shape)?;
         let storage = match device.cuda_ordinal() {
             None => Storage::Cpu(CpuBuffer::new(bytes)?),
-            Some(_) => return Err(Error::device("empty", format!("{device} is not available"))),
+            Some(ordinal) => Storage::Cuda(CudaBuffer::new(ordinal, bytes)?),
         };
         Ok(RawTensor { storage: Arc::new(storage), dtype, layout: Layout::contiguous(shape), device })
     }
@@ -129,9 +129,18 @@ impl RawTensor {
 
     /// A row-major copy in storage of its own.
     pub fn copied(&self) -> Result<Self> {
-        let out = RawTensor::empty(self.dtype, self.shape(), self.device)?;
-        out.write(self)?;
+        let mut out = RawTensor::empty(self.dtype, self.shape(), self.device)?;
+        let all = *out.layout();
+        out.overwrite(&all, self)?;
         Ok(out)
+    }
+
+    /// The same values with other extents, copied only where strides do not allow a view.
+    pub fn reshape(&self, shape: &[usize]) -> Result<Self> {
+        match self.layout.reshape(shape)? {
+            Some(layout) => Ok(self.with_layout(layout)),
+            None => Ok(self.copied()?.with_layout(Layout::contiguous(shape))),
+        }
     }
 
     /// The same tensor with storage that nothing else holds, for a write that only the owner may see.
@@ -151,17 +160,50 @@ impl RawTensor {
         if device == self.device {
             return Ok(self.clone());
         }
-        Err(Error::device("to_device", format!("{device} is not available")))
+        match &*self.storage {
+            Storage::Cpu(_) => self.contiguous()?.upload(device),
+            Storage::Cuda(memory) => self.download(memory)?.to_device(device),
+        }
     }
 
-    /// Writes the values of `source`, of equal extents, into the storage of `self`, which must be seen by nothing else.
-    fn write(&self, source: &RawTensor) -> Result<()> {
-        let (Some(to), Some(from)) = (self.host_ptr(), source.host_ptr()) else {
-            return Err(Error::device("copy", format!("{} is not available", self.device)));
-        };
-        // SAFETY: both layouts are inside of their storages, and the caller owns the one of `self`.
-        unsafe { copy_strided(to, &self.layout, from, &source.layout, self.dtype.bytes()) };
-        Ok(())
+    /// The values of a row-major tensor of the host on a GPU.
+    fn upload(&self, device: Device) -> Result<Self> {
+        let out = RawTensor::empty(self.dtype, self.shape(), device)?;
+        if let (Some(memory), Some(source)) = (out.storage.as_cuda(), self.storage.as_cpu()) {
+            let start = self.layout.offset() as usize * self.dtype.bytes();
+            let bytes = self.numel() * self.dtype.bytes();
+            memory.buffer().write(0, &source.as_slice()[start..start + bytes])?;
+        }
+        Ok(out)
+    }
+
+    /// The part of a GPU's storage that the layout spans, under the same layout on the host.
+    fn download(&self, memory: &CudaBuffer) -> Result<Self> {
+        let size = self.dtype.bytes();
+        let (low, high) = self.layout.span().unwrap_or((0, -1));
+        let mut host = CpuBuffer::new((high - low + 1) as usize * size)?;
+        memory.buffer().read(low as usize * size, host.as_mut_slice())?;
+        crate::eager::check_faults(memory)?;
+        let layout = Layout::strided(self.shape(), self.layout.strides(), self.layout.offset() - low);
+        Ok(RawTensor::from_storage(Arc::new(Storage::Cpu(host)), self.dtype, layout, Device::cpu()))
+    }
+
+    /// Writes the values of `source`, on the same device, over the elements that `part`, of its extents, has in the storage.
+    ///
+    /// # Panics
+    /// If something else holds the storage: it would see the write.
+    pub(crate) fn overwrite(&mut self, part: &Layout, source: &RawTensor) -> Result<()> {
+        assert!(self.is_unique(), "only the owner of a storage writes to it");
+        let target = self.with_layout(*part);
+        match (target.host_ptr(), source.host_ptr()) {
+            (Some(to), Some(from)) => {
+                // SAFETY: both layouts are inside of their storages, and nothing else held the one of `self`, so the two do
+                // not overlap.
+                unsafe { copy_strided(to, part, from, &source.layout, self.dtype.bytes()) };
+                Ok(())
+            }
+            _ => copy_on_device(&target, source),
+        }
     }
 
     fn assert_inside(&self) {
@@ -176,6 +218,20 @@ impl fmt::Debug for RawTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {:?} on {}", self.dtype, self.layout, self.device)
     }
+}
+
+/// Copies between two tensors of equal extents on one GPU.
+fn copy_on_device(target: &RawTensor, source: &RawTensor) -> Result<()> {
+    let (Some(to), Some(from)) = (target.storage.as_cuda(), source.storage.as_cuda()) else {
+        return Err(Error::device("copy", format!("{} and {} are not one device", target.device, source.device)));
+    };
+    to.note_call(from.last_call());
+    if !(target.layout.is_contiguous() && source.layout.is_contiguous()) {
+        return crate::eager::copy_strided(source, target);
+    }
+    let size = target.dtype.bytes();
+    let start = |layout: &Layout| layout.offset() as usize * size;
+    to.buffer().copy_from(start(&target.layout), from.buffer(), start(&source.layout), target.numel() * size)
 }
 
 fn byte_count(dtype: DType, shape: &[usize]) -> Result<usize> {

@@ -1,17 +1,20 @@
 //! Reference-counted memory without an element type.
 
+use crate::cuda;
 use crate::error::{Error, Result};
 use std::alloc;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The memory behind one or more tensors.
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum Storage {
     /// Memory of this machine.
     Cpu(CpuBuffer),
+    /// Memory of a GPU.
+    Cuda(CudaBuffer),
 }
 
 impl Storage {
@@ -19,6 +22,7 @@ impl Storage {
     pub fn bytes(&self) -> usize {
         match self {
             Storage::Cpu(buffer) => buffer.bytes(),
+            Storage::Cuda(cuda) => cuda.buffer.len(),
         }
     }
 
@@ -26,6 +30,15 @@ impl Storage {
     pub fn as_cpu(&self) -> Option<&CpuBuffer> {
         match self {
             Storage::Cpu(buffer) => Some(buffer),
+            Storage::Cuda(_) => None,
+        }
+    }
+
+    /// The memory, if it is of a GPU.
+    pub fn as_cuda(&self) -> Option<&CudaBuffer> {
+        match self {
+            Storage::Cpu(_) => None,
+            Storage::Cuda(cuda) => Some(cuda),
         }
     }
 
@@ -33,7 +46,44 @@ impl Storage {
     pub fn address(&self) -> u64 {
         match self {
             Storage::Cpu(buffer) => buffer.as_ptr() as u64,
+            Storage::Cuda(cuda) => cuda.buffer.ptr(),
         }
+    }
+}
+
+/// Memory of a GPU and the call that last wrote to it.
+#[derive(Debug)]
+pub struct CudaBuffer {
+    buffer: cuda::Buffer,
+    last_call: AtomicU64,
+}
+
+impl CudaBuffer {
+    /// A block of `bytes` with any content.
+    pub fn new(ordinal: usize, bytes: usize) -> Result<Self> {
+        Ok(cuda::Buffer::new(&cuda::Context::get(ordinal)?, bytes)?.into())
+    }
+
+    /// The memory.
+    pub fn buffer(&self) -> &cuda::Buffer {
+        &self.buffer
+    }
+
+    /// Notes that the call with this number writes here, so that a read finds the faults this data depends on, and no
+    /// later ones.
+    pub fn note_call(&self, call: u64) {
+        self.last_call.fetch_max(call, Ordering::Relaxed);
+    }
+
+    /// The number of the last call that wrote here.
+    pub fn last_call(&self) -> u64 {
+        self.last_call.load(Ordering::Relaxed)
+    }
+}
+
+impl From<cuda::Buffer> for CudaBuffer {
+    fn from(buffer: cuda::Buffer) -> Self {
+        CudaBuffer { buffer, last_call: AtomicU64::new(0) }
     }
 }
 

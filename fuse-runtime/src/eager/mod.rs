@@ -3,15 +3,17 @@
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::raw::RawTensor;
+use crate::storage::CudaBuffer;
 use fuse_compiler::op::{Attr, Literal, Op};
+use fuse_compiler::types::DType;
 
 /// An operand of an eager op.
 #[derive(Clone, Debug)]
 pub enum Arg {
     /// A tensor. If nothing else holds its storage, the result may take it over; a call that fails leaves it unchanged.
     Tensor(RawTensor),
-    /// A host scalar in the compute type of the op's receiver.
-    Scalar(Literal),
+    /// A host scalar beside tensors of this element type. It enters in their compute type: f32 beside halves.
+    Scalar(Literal, DType),
 }
 
 /// Runs the op called `op` on `device`, where all tensors among `args` are.
@@ -20,4 +22,18 @@ pub enum Arg {
 pub fn run(device: Device, op: &str, args: &[Arg], attrs: &[Attr]) -> Result<Vec<RawTensor>> {
     let row = Op::find(op).ok_or_else(|| Error::compile(format!("no op is called `{op}`")))?;
     Err(Error::compile(format!("`{}` of {args:?} with {attrs:?} has no plan on {device}", row.name)))
+}
+
+/// Copies `source` over `target`, of equal extents, on a GPU where one of them is not row-major.
+pub(crate) fn copy_strided(source: &RawTensor, target: &RawTensor) -> Result<()> {
+    Err(Error::compile(format!("copying {source:?} to {target:?} has no plan")))
+}
+
+/// Returns the first fault that the data of `memory` depends on, once. The stream must have been waited for.
+pub(crate) fn check_faults(memory: &CudaBuffer) -> Result<()> {
+    let context = memory.buffer().context();
+    match context.take_fault(memory.last_call()) {
+        None => Ok(()),
+        Some(fault) => Err(Error::index("kernel", format!("{fault:?}"))),
+    }
 }

@@ -1,0 +1,166 @@
+//! Layers and losses.
+
+use super::call::{axis, call};
+use super::operand::tensor;
+use super::{AnyTensor, Lower, Lowered, Rank, Tensor};
+use crate::dtype::{Element, Float};
+use crate::eager::Arg;
+use fuse_compiler::op::Attr;
+
+impl<T: Float, const R: usize> Tensor<T, R> {
+    /// Exponentials along `dim`, scaled to a sum of 1.
+    #[track_caller]
+    pub fn softmax(&self, dim: isize) -> Self {
+        call("softmax", &[tensor(self)], &[axis(dim)])
+    }
+
+    /// The logarithm of [`softmax`](Tensor::softmax), exact where that would underflow.
+    #[track_caller]
+    pub fn log_softmax(&self, dim: isize) -> Self {
+        call("log_softmax", &[tensor(self)], &[axis(dim)])
+    }
+
+    /// x along its last dim, shifted to mean 0, scaled to variance 1, then times `weight` plus `bias`.
+    #[track_caller]
+    pub fn layer_norm(&self, weight: &Tensor<T, 1>, bias: &Tensor<T, 1>, eps: f64) -> Self {
+        call("layer_norm", &[tensor(self), tensor(weight), tensor(bias)], &[Attr::Float(eps)])
+    }
+
+    /// x along its last dim, scaled to mean square 1, then times `weight`.
+    #[track_caller]
+    pub fn rms_norm(&self, weight: &Tensor<T, 1>, eps: f64) -> Self {
+        call("rms_norm", &[tensor(self), tensor(weight)], &[Attr::Float(eps)])
+    }
+
+    /// In training, every element set to 0 with probability `p` and the others scaled by `1 / (1 - p)`; x itself otherwise.
+    #[track_caller]
+    pub fn dropout(&self, p: f64, training: bool) -> Self {
+        if !training {
+            return self.clone();
+        }
+        call("dropout", &[tensor(self)], &[Attr::Float(p), Attr::Bool(true)])
+    }
+
+    /// The mean cross-entropy of logits, whose classes are dim 1 (dim 0 for rank 1), against class numbers; those of -100
+    /// are left out.
+    ///
+    /// ```
+    /// use fuse_runtime::prelude::*;
+    /// let logits = Tensor::from([[1000.0f32, 0.0]]);
+    /// assert_eq!(logits.cross_entropy(&Tensor::from([1i64])).item(), 1000.0);
+    /// ```
+    #[track_caller]
+    pub fn cross_entropy(&self, targets: &Lowered<i64, R>) -> Tensor<T, 0>
+    where
+        Rank<R>: Lower,
+    {
+        self.cross_entropy_with(targets, Reduction::Mean, -100)
+    }
+
+    /// The cross-entropy of logits against class numbers, reduced as asked for; targets of `ignore_index` are left out.
+    #[track_caller]
+    pub fn cross_entropy_with<K: ReductionKind<T, R>>(
+        &self,
+        targets: &Lowered<i64, R>,
+        _reduction: K,
+        ignore_index: i64,
+    ) -> K::Out
+    where
+        Rank<R>: Lower,
+    {
+        call(K::OP, &[tensor(self), Arg::Tensor(targets.as_raw().clone())], &[Attr::Int(ignore_index)])
+    }
+
+    /// `softmax(x @ k^T / sqrt(head)) @ v` over the last two dims, sequence and head.
+    ///
+    /// The mask is `()` or `None` for no mask, a bool tensor (true: may attend) or a tensor that is added to the scores.
+    /// Causal masks align at the top left; a row that may attend to nothing gives 0.
+    #[track_caller]
+    pub fn scaled_dot_product_attention(
+        &self,
+        k: &Tensor<T, R>,
+        v: &Tensor<T, R>,
+        mask: impl AttentionMask<T, R>,
+        is_causal: bool,
+    ) -> Self {
+        let mut args = vec![tensor(self), tensor(k), tensor(v)];
+        args.extend(mask.into_arg());
+        call("scaled_dot_product_attention", &args, &[Attr::Bool(is_causal)])
+    }
+}
+
+/// How a loss is reduced; the type of the choice decides the rank of the result.
+#[allow(non_snake_case)]
+pub mod Reduction {
+    /// One loss for every target.
+    #[derive(Clone, Copy, Debug)]
+    pub struct None;
+    /// The mean over all targets that count.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Mean;
+    /// The sum over all targets that count.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Sum;
+}
+
+/// A choice of [`Reduction`] for logits of `T` with rank `R`.
+pub trait ReductionKind<T: Element, const R: usize> {
+    /// The loss.
+    type Out: AnyTensor;
+
+    /// The op of the table.
+    const OP: &'static str;
+}
+
+impl<T: Element, const R: usize> ReductionKind<T, R> for Reduction::None
+where
+    Rank<R>: Lower,
+{
+    type Out = Lowered<T, R>;
+    const OP: &'static str = "cross_entropy_none";
+}
+
+impl<T: Element, const R: usize> ReductionKind<T, R> for Reduction::Mean {
+    type Out = Tensor<T, 0>;
+    const OP: &'static str = "cross_entropy";
+}
+
+impl<T: Element, const R: usize> ReductionKind<T, R> for Reduction::Sum {
+    type Out = Tensor<T, 0>;
+    const OP: &'static str = "cross_entropy_sum";
+}
+
+/// What attention takes as mask over queries of `T` with rank `R`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no attention mask for tensors of `{T}`",
+    label = "expected `()`, `None`, `&Tensor<bool, _>` or `&Tensor<{T}, _>`"
+)]
+pub trait AttentionMask<T: Element, const R: usize> {
+    /// The mask as eager ops take it.
+    fn into_arg(self) -> Option<Arg>;
+}
+
+impl<T: Element, const R: usize> AttentionMask<T, R> for () {
+    fn into_arg(self) -> Option<Arg> {
+        None
+    }
+}
+
+impl<T: Float, const R: usize, const M: usize> AttentionMask<T, R> for &Tensor<bool, M> {
+    fn into_arg(self) -> Option<Arg> {
+        Some(tensor(self))
+    }
+}
+
+impl<T: Float, const R: usize, const M: usize> AttentionMask<T, R> for &Tensor<T, M> {
+    fn into_arg(self) -> Option<Arg> {
+        Some(tensor(self))
+    }
+}
+
+/// One element type and rank only, so that a bare `None` needs no annotation.
+impl<T: Float, const R: usize> AttentionMask<T, R> for Option<&Tensor<bool, R>> {
+    fn into_arg(self) -> Option<Arg> {
+        self.map(tensor)
+    }
+}

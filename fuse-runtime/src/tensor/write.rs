@@ -1,0 +1,110 @@
+//! Writes. A tensor is a value, so a write is seen through `&mut` alone: storage that something else holds is copied first.
+
+use super::call::{mixed_devices, try_call};
+use super::{Max, Rank, SameDtype, Tensor};
+use crate::device::Device;
+use crate::dtype::Element;
+use crate::eager::Arg;
+use crate::error::{Error, OrRaise, Result};
+use crate::layout::Layout;
+use crate::raw::RawTensor;
+use fuse_compiler::types::DType;
+use std::sync::LazyLock;
+
+impl<T: Element, const R: usize> Tensor<T, R> {
+    /// Writes `source`, which may broadcast, over the elements `start..end` of `dim` (Python's rules as in
+    /// [`slice`](Tensor::slice)).
+    ///
+    /// ```
+    /// use fuse_runtime::prelude::*;
+    /// let mut x = Tensor::from([0i64, 1, 2, 3]);
+    /// let before = x.clone();
+    /// x.slice_assign(0, 1, 3, &Tensor::from([8, 9]));
+    /// assert_eq!(x.to_vec(), [0, 8, 9, 3]);
+    /// assert_eq!(before.to_vec(), [0, 1, 2, 3]);
+    /// ```
+    ///
+    /// # Panics
+    /// With an [`Error`] if `source` does not broadcast to the part, or is on another device.
+    #[track_caller]
+    pub fn slice_assign<U: Element, const B: usize>(
+        &mut self,
+        dim: isize,
+        start: isize,
+        end: isize,
+        source: &Tensor<U, B>,
+    ) where
+        T: SameDtype<U>,
+        Rank<R>: Max<Rank<B>, Output = Rank<R>>,
+    {
+        write_part(self.raw_mut(), "slice_assign", source.raw(), |layout| layout.slice(dim, start, end)).or_raise()
+    }
+
+    /// Writes `source`, which may broadcast, over all elements.
+    ///
+    /// ```
+    /// use fuse_runtime::prelude::*;
+    /// let mut x = Tensor::<f32, 2>::zeros([2, 2], Device::cpu());
+    /// x.copy_(&Tensor::from([1.0, 2.0]));
+    /// assert_eq!(x.to_vec(), [1.0, 2.0, 1.0, 2.0]);
+    /// ```
+    #[track_caller]
+    pub fn copy_<U: Element, const B: usize>(&mut self, source: &Tensor<U, B>)
+    where
+        T: SameDtype<U>,
+        Rank<R>: Max<Rank<B>, Output = Rank<R>>,
+    {
+        write_part(self.raw_mut(), "copy_", source.raw(), |layout| Ok(*layout)).or_raise()
+    }
+}
+
+/// Writes `source` over the part of `target` that `part_of` cuts out of its layout.
+fn write_part(
+    target: &mut RawTensor,
+    op: &str,
+    source: &RawTensor,
+    part_of: impl Fn(&Layout) -> Result<Layout>,
+) -> Result<()> {
+    if source.device() != target.device() {
+        return Err(mixed_devices(op, target.device(), source.device()));
+    }
+    let source = fit(op, source, part_of(target.layout())?.shape())?;
+    if !target.is_unique() || target.layout().repeats() {
+        *target = target.copied()?;
+    }
+    let part = part_of(target.layout())?;
+    target.overwrite(&part, &source)
+}
+
+/// `source` broadcast to `shape`.
+fn fit(op: &str, source: &RawTensor, shape: &[usize]) -> Result<RawTensor> {
+    let layout = source.layout().broadcast_to(shape);
+    let clash = |_| Error::shape(op, format!("{:?} does not broadcast to {shape:?}", source.shape()));
+    Ok(source.with_layout(layout.map_err(clash)?))
+}
+
+/// Replaces `target` by `op(target, other)`, in its own storage where nothing else holds that.
+#[track_caller]
+pub(super) fn assign<T: Element, const R: usize>(target: &mut Tensor<T, R>, op: &str, other: Arg) {
+    try_assign(target.raw_mut(), op, other).or_raise()
+}
+
+fn try_assign(target: &mut RawTensor, op: &str, other: Arg) -> Result<()> {
+    if let Arg::Tensor(other) = &other {
+        fit(op, other, target.shape())?;
+    }
+    // The op may write its result over an argument that nothing else holds, so the tensor gives itself up for the call
+    // and comes back if that fails.
+    let given = std::mem::replace(target, NOTHING.clone());
+    let args = [Arg::Tensor(given), other];
+    let outcome = try_call(op, &args, &[]);
+    let [Arg::Tensor(given), _] = args else { unreachable!("it was made above") };
+    *target = given;
+    *target = outcome?;
+    Ok(())
+}
+
+/// What stands in for a tensor that is given up for the length of a call.
+static NOTHING: LazyLock<RawTensor> = LazyLock::new(|| {
+    RawTensor::empty(DType::U8, &[0], Device::cpu()).expect("a tensor without elements needs no memory to speak of")
+});
