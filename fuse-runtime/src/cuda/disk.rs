@@ -253,7 +253,7 @@ mod permissions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cuda::scratch::Folder;
+    use crate::cuda::tests::scratch::Folder;
 
     const KEY: Key = Key(42);
     const VERSION: Version = (13, 0);

@@ -1,5 +1,6 @@
 //! Opening GPUs: one [`Context`] per device, shared by the whole process.
 
+use super::cublaslt::Libraries;
 use super::fault::Fault;
 use super::module::Functions;
 use super::once::OnceMap;
@@ -16,6 +17,7 @@ pub struct Context {
     facts: Facts,
     pub(super) backend: Backend,
     pub(super) functions: Functions,
+    pub(super) libraries: Libraries,
     pub(super) fault: Fault,
 }
 
@@ -85,6 +87,7 @@ impl Context {
             facts: Facts::of_recorder(arch),
             backend: Backend::Recording(recorder),
             functions: Functions::new(),
+            libraries: Libraries::new(),
             fault,
         })
     }
@@ -189,7 +192,7 @@ fn open(ordinal: usize) -> Result<Context> {
     let facts = Facts::of_device(device)?;
     let real = Real::open(device)?;
     let fault = Fault::mapped()?;
-    Ok(Context { facts, backend: Backend::Real(real), functions: Functions::new(), fault })
+    Ok(Context { facts, backend: Backend::Real(real), functions: Functions::new(), libraries: Libraries::new(), fault })
 }
 
 impl Real {

@@ -130,7 +130,7 @@ impl fmt::Debug for Buffer {
 
 impl Real {
     /// An address from the pool. If there is none, waits for what is being freed, empties the pool and tries once more.
-    fn allocate(&self, context: &Context, len: usize) -> Result<u64> {
+    pub(super) fn allocate(&self, context: &Context, len: usize) -> Result<u64> {
         self.make_current()?;
         match self.try_allocate(len) {
             Ok(address) => return Ok(address),
@@ -191,7 +191,7 @@ mod tests {
         let first = Buffer::new(&context, 300).unwrap();
         let second = Buffer::new(&context, 1).unwrap();
         assert_eq!(first.ptr() % 256, 0);
-        assert!(second.ptr() >= first.ptr() + 300 && second.ptr() % 256 == 0);
+        assert!(second.ptr() >= first.ptr() + 300 && second.ptr().is_multiple_of(256));
     }
 
     #[test]

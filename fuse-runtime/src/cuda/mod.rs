@@ -5,7 +5,7 @@
 //! - `nvrtc` compiles a source to a cubin, `cache` and `disk` keep what was compiled.
 //! - `module` loads a cubin as [`Function`]s and launches them with [`Args`].
 //! - `fault` is the record in which kernels note an index out of range or a division by zero.
-//! - `cublaslt` multiplies matrices with the library.
+//! - `matmul` says products of matrices in the terms of the library, `cublaslt` runs them.
 //! - `recorder` stands in for a GPU in tests: it notes the launches.
 //!
 //! The libraries are opened at run time and asked for before the first use, because the bindings panic on a missing one:
@@ -24,17 +24,19 @@
 
 mod args;
 mod cache;
+mod cublaslt;
 mod disk;
 mod driver;
 mod fault;
+mod matmul;
 mod memory;
 mod module;
 mod nvrtc;
 mod once;
 mod recorder;
-#[cfg(test)]
-mod scratch;
 mod status;
+#[cfg(test)]
+mod tests;
 
 pub use driver::{Context, Facts};
 pub use memory::Buffer;
@@ -42,5 +44,6 @@ pub use memory::Buffer;
 pub(crate) use args::{Args, Plain};
 pub(crate) use driver::probe;
 pub(crate) use fault::FaultRecord;
+pub(crate) use matmul::{Matmul, Matrix};
 pub(crate) use module::Function;
 pub(crate) use recorder::Recorded;

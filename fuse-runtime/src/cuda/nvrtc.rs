@@ -76,7 +76,7 @@ impl Drop for Handle {
 
 /// The cubin, or the log.
 fn compile_text(program: &Program, source: &str) -> Logged<Vec<u8>> {
-    let handle = create(program.name, source)?;
+    let handle = create(program, source)?;
     let options: Vec<CString> = options(program).map(c_string).collect::<Logged<_>>()?;
     let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
     // SAFETY: the program lives, and every pointer is to text that ends with a zero byte.
@@ -93,8 +93,8 @@ fn compile_text(program: &Program, source: &str) -> Logged<Vec<u8>> {
     Ok(cubin)
 }
 
-fn create(name: &str, source: &str) -> Logged<Handle> {
-    let (source, name) = (c_string(source.into())?, c_string(format!("{name}.cu"))?);
+fn create(program: &Program, source: &str) -> Logged<Handle> {
+    let (source, name) = (c_string(with_defines(program, source))?, c_string(format!("{}.cu", program.name))?);
     let mut handle = Handle(std::ptr::null_mut());
     let (no_headers, no_names) = (std::ptr::null(), std::ptr::null());
     // SAFETY: both texts end with a zero byte and are copied; there are no headers.
@@ -105,8 +105,16 @@ fn create(name: &str, source: &str) -> Logged<Handle> {
 /// Everything the library is told beside the source.
 fn options(program: &Program) -> impl Iterator<Item = String> {
     let arch = format!("--gpu-architecture={}", program.arch);
-    let defines = program.defines.iter().map(|(name, value)| format!("-D{name}={value}"));
-    std::iter::once(arch).chain(OPTIONS.map(String::from)).chain(defines)
+    std::iter::once(arch).chain(OPTIONS.map(String::from))
+}
+
+/// The source after its defines, with its own line numbers.
+///
+/// As `-D` options they would also be seen by the library's built-in header, which has templates over a `T`.
+fn with_defines(program: &Program, source: &str) -> String {
+    let defines = program.defines.iter().map(|(name, value)| format!("#define {name} {value}\n"));
+    let own_lines = format!("#line 1 \"{}.cu\"\n", program.name);
+    defines.chain([own_lines, source.to_owned()]).collect()
 }
 
 fn c_string(text: String) -> Logged<CString> {

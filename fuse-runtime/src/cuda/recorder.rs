@@ -1,6 +1,7 @@
 //! A stand-in for a GPU that notes what it is asked to do, for tests of the dispatch path.
 
 use super::driver::{Backend, Context};
+use super::matmul::Matmul;
 use super::once::lock;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +22,8 @@ pub(crate) enum Recorded {
         /// The packed arguments.
         args: Box<[u8]>,
     },
+    /// A product of matrices by the library.
+    Matmul(Matmul),
 }
 
 /// The notes, and the next address to give out.

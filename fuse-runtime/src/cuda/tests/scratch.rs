@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An empty folder of its own, removed at the end of the test.
-pub(super) struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     /// A new folder in the system's place for such.
-    pub(super) fn new() -> Folder {
+    pub(crate) fn new() -> Folder {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let name = format!("fuse-test-{}-{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name);
@@ -17,7 +17,7 @@ impl Folder {
     }
 
     /// Where it is.
-    pub(super) fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.0.clone()
     }
 }

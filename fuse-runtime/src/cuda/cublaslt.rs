@@ -1,0 +1,327 @@
+//! Running products of matrices with cuBLASLt.
+
+use super::driver::{Backend, Context, Real};
+use super::matmul::{Matmul, Problem, Stored};
+use super::once::OnceMap;
+use crate::error::{Error, Result};
+use crate::log::{self, Topic};
+use cudarc::cublaslt::sys::{
+    self, cublasComputeType_t as compute, cublasLtEpilogue_t as epilogue, cublasLtMatmulDescAttributes_t as of_matmul,
+    cublasLtMatmulPreferenceAttributes_t as of_choice, cublasLtMatrixLayoutAttribute_t as of_matrix,
+    cublasLtReductionScheme_t as reduction, cublasStatus_t as status, cudaDataType_t as data,
+};
+use fuse_compiler::types::DType;
+use std::ffi::c_void;
+use std::sync::{Arc, OnceLock};
+
+/// Scratch memory the algorithms may use; Hopper's best ones want this much.
+const WORKSPACE: usize = 32 << 20;
+
+/// Problems whose algorithm is remembered; a sweep over many sizes starts over.
+const REMEMBERED: usize = 4096;
+
+/// The library on one context, opened by the first product.
+pub(super) type Libraries = OnceMap<(), Option<Arc<Library>>>;
+
+/// A handle, scratch memory for the stream, and the algorithms found so far.
+pub(super) struct Library {
+    handle: sys::cublasLtHandle_t,
+    workspace: u64,
+    choices: OnceMap<Problem, Option<Arc<Choice>>>,
+}
+
+// SAFETY: the library's handle may be used from several threads; the workspace is used in the order of the one stream.
+unsafe impl Send for Library {}
+// SAFETY: as above.
+unsafe impl Sync for Library {}
+
+impl Context {
+    /// The library, if it is installed.
+    pub(super) fn library(&self, real: &Real) -> Result<Option<Arc<Library>>> {
+        self.libraries.get_or_try_make((), || match is_present() {
+            true => Library::open(self, real).map(|library| Some(Arc::new(library))),
+            false => {
+                log::warn(format_args!(
+                    "cuBLASLt was not found, products of matrices are slower without it: \
+                     install it with `pip install nvidia-cublas` or the CUDA toolkit, and put its folder on LD_LIBRARY_PATH"
+                ));
+                Ok(None)
+            }
+        })
+    }
+}
+
+fn is_present() -> bool {
+    static PRESENT: OnceLock<bool> = OnceLock::new();
+    // SAFETY: this only opens and closes the library; its initialisers have no preconditions.
+    *PRESENT.get_or_init(|| unsafe { sys::is_culib_present() })
+}
+
+impl Library {
+    fn open(context: &Context, real: &Real) -> Result<Library> {
+        let workspace = real.allocate(context, WORKSPACE)?;
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the context was made current by the allocation, and the library writes one handle.
+        check(unsafe { sys::cublasLtCreate(&mut handle) }, "open cuBLASLt")?;
+        Ok(Library { handle, workspace, choices: OnceMap::bounded(REMEMBERED) })
+    }
+
+    /// Launches the product, or returns `false` if the library has no algorithm for it.
+    pub(super) fn run(&self, real: &Real, matmul: &Matmul, problem: Problem) -> Result<bool> {
+        real.make_current()?;
+        let choice = self.choices.get_or_try_make(problem, || self.choose(problem))?;
+        let Some(choice) = choice else { return Ok(false) };
+        // The bias is an address inside the description, so the description belongs to the call.
+        let form = Form::new(problem, matmul.bias)?;
+        let [left, right, out] = &choice.layouts;
+        let scale = Scale::of(problem.dtype);
+        let (a, b, c) =
+            (matmul.b.address as *const c_void, matmul.a.address as *const c_void, matmul.c.address as *mut c_void);
+        // SAFETY: the layouts describe the three matrices, which the caller vouches for; the scalars outlive the call, which
+        // reads them at once; the workspace is as large as was told when the algorithm was chosen.
+        let outcome = unsafe {
+            sys::cublasLtMatmul(
+                self.handle,
+                form.0,
+                scale.one(),
+                a,
+                left.0,
+                b,
+                right.0,
+                scale.zero(),
+                c,
+                out.0,
+                c,
+                out.0,
+                &choice.algorithm,
+                self.workspace as *mut c_void,
+                WORKSPACE,
+                real.stream.cast(),
+            )
+        };
+        supported(outcome, "multiply matrices with cuBLASLt")
+    }
+
+    /// The algorithm the library thinks best, and the layouts it is for.
+    fn choose(&self, problem: Problem) -> Result<Option<Arc<Choice>>> {
+        // The heuristic looks at whether there is a bias, not at where: any aligned address will do.
+        let form = Form::new(problem, problem.bias.then_some(256))?;
+        let layout = |stored| Layout::new(problem, stored);
+        let layouts = [layout(problem.left)?, layout(problem.right)?, layout(problem.out)?];
+        let preference = Preference::new(problem)?;
+        let [left, right, out] = &layouts;
+        let mut found = sys::cublasLtMatmulHeuristicResult_t {
+            algo: sys::cublasLtMatmulAlgo_t { data: [0; 8] },
+            workspaceSize: 0,
+            state: status::CUBLAS_STATUS_NOT_SUPPORTED,
+            wavesCount: 0.0,
+            reserved: [0; 4],
+        };
+        let mut count = 0;
+        // SAFETY: all handles live, and there is room for the one result that is asked for.
+        let outcome = unsafe {
+            sys::cublasLtMatmulAlgoGetHeuristic(
+                self.handle,
+                form.0,
+                left.0,
+                right.0,
+                out.0,
+                out.0,
+                preference.0,
+                1,
+                &mut found,
+                &mut count,
+            )
+        };
+        let known = supported(outcome, "choose an algorithm with cuBLASLt")? && count > 0;
+        let usable = known && found.state == status::CUBLAS_STATUS_SUCCESS;
+        log::line(
+            Topic::Tune,
+            format_args!("library has {} algorithm for {problem:?}", if usable { "an" } else { "no" }),
+        );
+        Ok(usable.then(|| Arc::new(Choice { layouts, algorithm: found.algo })))
+    }
+}
+
+/// What is launched for a problem.
+struct Choice {
+    layouts: [Layout; 3],
+    algorithm: sys::cublasLtMatmulAlgo_t,
+}
+
+// SAFETY: the layouts are plain memory of the library that is only read after it was set up.
+unsafe impl Send for Choice {}
+// SAFETY: as above.
+unsafe impl Sync for Choice {}
+
+/// The factors of the product and of what was in `c` before: one and zero, in the type sums are in.
+#[derive(Clone, Copy)]
+enum Scale {
+    Single([f32; 2]),
+    Double([f64; 2]),
+}
+
+impl Scale {
+    fn of(dtype: DType) -> Scale {
+        if dtype == DType::F64 { Scale::Double([1.0, 0.0]) } else { Scale::Single([1.0, 0.0]) }
+    }
+
+    fn one(&self) -> *const c_void {
+        match self {
+            Scale::Single(pair) => (&raw const pair[0]).cast(),
+            Scale::Double(pair) => (&raw const pair[0]).cast(),
+        }
+    }
+
+    fn zero(&self) -> *const c_void {
+        match self {
+            Scale::Single(pair) => (&raw const pair[1]).cast(),
+            Scale::Double(pair) => (&raw const pair[1]).cast(),
+        }
+    }
+}
+
+/// The description of a product: types, transpositions, epilogue.
+struct Form(sys::cublasLtMatmulDesc_t);
+
+impl Form {
+    fn new(problem: Problem, bias: Option<u64>) -> Result<Form> {
+        let (compute, scale) = match problem.dtype {
+            DType::F64 => (compute::CUBLAS_COMPUTE_64F, data::CUDA_R_64F),
+            _ if problem.tf32 => (compute::CUBLAS_COMPUTE_32F_FAST_TF32, data::CUDA_R_32F),
+            _ => (compute::CUBLAS_COMPUTE_32F, data::CUDA_R_32F),
+        };
+        let mut form = Form(std::ptr::null_mut());
+        // SAFETY: the library writes one handle.
+        check(unsafe { sys::cublasLtMatmulDescCreate(&mut form.0, compute, scale) }, "describe a product")?;
+        form.set(of_matmul::CUBLASLT_MATMUL_DESC_TRANSA, i32::from(problem.left.transposed))?;
+        form.set(of_matmul::CUBLASLT_MATMUL_DESC_TRANSB, i32::from(problem.right.transposed))?;
+        form.set(of_matmul::CUBLASLT_MATMUL_DESC_EPILOGUE, problem.epilogue() as u32)?;
+        if let Some(address) = bias {
+            form.set(of_matmul::CUBLASLT_MATMUL_DESC_BIAS_POINTER, address)?;
+        }
+        Ok(form)
+    }
+
+    fn set<T: Copy>(&self, which: sys::cublasLtMatmulDescAttributes_t, value: T) -> Result<()> {
+        // SAFETY: the description lives; the library checks the size and copies the value.
+        let outcome =
+            unsafe { sys::cublasLtMatmulDescSetAttribute(self.0, which, (&raw const value).cast(), size_of::<T>()) };
+        check(outcome, "describe a product")
+    }
+}
+
+impl Drop for Form {
+    fn drop(&mut self) {
+        // SAFETY: the handle was created, or is null, which the library takes as nothing.
+        unsafe { sys::cublasLtMatmulDescDestroy(self.0) };
+    }
+}
+
+/// The description of a matrix.
+struct Layout(sys::cublasLtMatrixLayout_t);
+
+impl Layout {
+    fn new(problem: Problem, stored: Stored) -> Result<Layout> {
+        let mut layout = Layout(std::ptr::null_mut());
+        let (kind, Stored { rows, cols, leading, .. }) = (problem.data_type(), stored);
+        // SAFETY: the library writes one handle.
+        check(
+            unsafe { sys::cublasLtMatrixLayoutCreate(&mut layout.0, kind, rows, cols, leading) },
+            "describe a matrix",
+        )?;
+        layout.set(of_matrix::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, problem.batch)?;
+        layout.set(of_matrix::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stored.batch_stride)?;
+        Ok(layout)
+    }
+
+    fn set<T: Copy>(&self, which: sys::cublasLtMatrixLayoutAttribute_t, value: T) -> Result<()> {
+        // SAFETY: the layout lives; the library checks the size and copies the value.
+        let outcome =
+            unsafe { sys::cublasLtMatrixLayoutSetAttribute(self.0, which, (&raw const value).cast(), size_of::<T>()) };
+        check(outcome, "describe a matrix")
+    }
+}
+
+impl Drop for Layout {
+    fn drop(&mut self) {
+        // SAFETY: the handle was created, or is null, which the library takes as nothing.
+        unsafe { sys::cublasLtMatrixLayoutDestroy(self.0) };
+    }
+}
+
+/// What an algorithm may use.
+struct Preference(sys::cublasLtMatmulPreference_t);
+
+impl Preference {
+    fn new(problem: Problem) -> Result<Preference> {
+        let mut preference = Preference(std::ptr::null_mut());
+        // SAFETY: the library writes one handle.
+        check(unsafe { sys::cublasLtMatmulPreferenceCreate(&mut preference.0) }, "describe what may be used")?;
+        preference.set(of_choice::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, WORKSPACE as u64)?;
+        preference.set(of_choice::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, problem.reductions() as u32)?;
+        preference.set(of_choice::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, problem.left.alignment)?;
+        preference.set(of_choice::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, problem.right.alignment)?;
+        preference.set(of_choice::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, problem.out.alignment)?;
+        preference.set(of_choice::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, problem.out.alignment)?;
+        Ok(preference)
+    }
+
+    fn set<T: Copy>(&self, which: sys::cublasLtMatmulPreferenceAttributes_t, value: T) -> Result<()> {
+        let (value, size) = ((&raw const value).cast(), size_of::<T>());
+        // SAFETY: the preference lives; the library checks the size and copies the value.
+        let outcome = unsafe { sys::cublasLtMatmulPreferenceSetAttribute(self.0, which, value, size) };
+        check(outcome, "describe what may be used")
+    }
+}
+
+impl Drop for Preference {
+    fn drop(&mut self) {
+        // SAFETY: the handle was created, or is null, which the library takes as nothing.
+        unsafe { sys::cublasLtMatmulPreferenceDestroy(self.0) };
+    }
+}
+
+impl Problem {
+    fn data_type(self) -> data {
+        match self.dtype {
+            DType::F64 => data::CUDA_R_64F,
+            DType::F16 => data::CUDA_R_16F,
+            DType::BF16 => data::CUDA_R_16BF,
+            _ => data::CUDA_R_32F,
+        }
+    }
+
+    fn epilogue(self) -> epilogue {
+        match (self.bias, self.relu) {
+            (false, false) => epilogue::CUBLASLT_EPILOGUE_DEFAULT,
+            (true, false) => epilogue::CUBLASLT_EPILOGUE_BIAS,
+            (false, true) => epilogue::CUBLASLT_EPILOGUE_RELU,
+            (true, true) => epilogue::CUBLASLT_EPILOGUE_RELU_BIAS,
+        }
+    }
+
+    /// How parts of a sum that was split may be added: for the halves not in their own type, which would round each part.
+    fn reductions(self) -> reduction {
+        match self.dtype {
+            DType::F16 | DType::BF16 => reduction::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE,
+            _ => reduction::CUBLASLT_REDUCTION_SCHEME_MASK,
+        }
+    }
+}
+
+/// `Ok` for success, else a driver error that says what was being done.
+fn check(outcome: status, doing: &str) -> Result<()> {
+    match outcome {
+        status::CUBLAS_STATUS_SUCCESS => Ok(()),
+        _ => Err(Error::driver(format!("cuda: could not {doing}: {outcome:?}"))),
+    }
+}
+
+/// Like [`check`], with `false` for what the library says it does not do.
+fn supported(outcome: status, doing: &str) -> Result<bool> {
+    match outcome {
+        status::CUBLAS_STATUS_NOT_SUPPORTED => Ok(false),
+        _ => check(outcome, doing).map(|()| true),
+    }
+}
