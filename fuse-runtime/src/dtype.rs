@@ -1,5 +1,6 @@
 //! The element types of tensors, as types.
 
+use crate::math::{Convert, Real};
 use crate::tensor::Tensor;
 use fuse_compiler::op::Literal;
 use fuse_compiler::types::DType;
@@ -22,7 +23,7 @@ mod sealed {
 /// assert_eq!(double(1.5f32), 3.0);
 /// ```
 pub trait Element:
-    sealed::Sealed + Copy + Default + PartialEq + PartialOrd + Debug + Display + Send + Sync + 'static
+    sealed::Sealed + Convert + Copy + Default + PartialEq + PartialOrd + Debug + Display + Send + Sync + 'static
 {
     /// The same type as a value.
     const DTYPE: DType;
@@ -41,6 +42,9 @@ pub trait Element:
 
     /// The value in the compute type.
     fn to_compute(self) -> Self::Compute;
+
+    /// The nearest value to one in the compute type.
+    fn from_compute(value: Self::Compute) -> Self;
 
     /// The value as a constant of a graph, exact to the bit.
     fn to_literal(self) -> Literal;
@@ -90,7 +94,7 @@ pub trait LeftOf<const R: usize>:
 }
 
 /// A floating-point element type: `f32 f64 f16 bf16`.
-pub trait Float: Num + Element<Sum = Self> + Neg<Output = Self> {}
+pub trait Float: Num + Element<Sum = Self, Compute: Real> + Neg<Output = Self> {}
 
 /// An integer element type: `i64 i32 u8`.
 pub trait Int: Num + Bits {}
@@ -99,22 +103,27 @@ pub trait Int: Num + Bits {}
 pub trait Bits: Element {}
 
 macro_rules! elements {
-    ($($ty:ty, $dtype:ident, $compute:ty, $sum:ty, |$v:ident| $from:expr, |$x:ident| $to:expr, |$c:ident| $up:expr, $literal:ident($wide:ty);)*) => {$(
+    ($($ty:ty, $dtype:ident, $compute:ty, $sum:ty, $up:ident, $down:ident, $literal:ident($wide:ty);)*) => {$(
         impl sealed::Sealed for $ty {}
         impl Element for $ty {
             const DTYPE: DType = DType::$dtype;
             type Compute = $compute;
             type Sum = $sum;
-            fn from_f64($v: f64) -> Self {
-                $from
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self {
+                Self::of_f64(value)
             }
+            #[inline(always)]
             fn to_f64(self) -> f64 {
-                let $x = self;
-                $to
+                self.as_f64()
             }
+            #[inline(always)]
             fn to_compute(self) -> $compute {
-                let $c = self;
-                $up
+                self.$up()
+            }
+            #[inline(always)]
+            fn from_compute(value: $compute) -> Self {
+                Self::$down(value)
             }
             fn to_literal(self) -> Literal {
                 Literal::$literal(<$wide>::from(self))
@@ -124,14 +133,14 @@ macro_rules! elements {
 }
 
 elements! {
-    f32,  F32,  f32,  f32,  |v| v as f32,          |x| f64::from(x),       |x| x, Float(f64);
-    f64,  F64,  f64,  f64,  |v| v,                 |x| x,                  |x| x, Float(f64);
-    f16,  F16,  f32,  f16,  |v| f16::from_f64(v),  |x| f64::from(x),       |x| x.to_f32(), Float(f64);
-    bf16, BF16, f32,  bf16, |v| bf16::from_f64(v), |x| f64::from(x),       |x| x.to_f32(), Float(f64);
-    i64,  I64,  i64,  i64,  |v| v as i64,          |x| x as f64,           |x| x, Int(i64);
-    i32,  I32,  i32,  i64,  |v| v as i32,          |x| f64::from(x),       |x| x, Int(i64);
-    u8,   U8,   u8,   i64,  |v| v as u8,           |x| f64::from(x),       |x| x, Int(i64);
-    bool, Bool, bool, i64,  |v| v != 0.0,          |x| f64::from(u8::from(x)), |x| x, Bool(bool);
+    f32,  F32,  f32,  f32,  clone,  from,   Float(f64);
+    f64,  F64,  f64,  f64,  clone,  from,   Float(f64);
+    f16,  F16,  f32,  f16,  as_f32, of_f32, Float(f64);
+    bf16, BF16, f32,  bf16, as_f32, of_f32, Float(f64);
+    i64,  I64,  i64,  i64,  clone,  from,   Int(i64);
+    i32,  I32,  i32,  i64,  clone,  from,   Int(i64);
+    u8,   U8,   u8,   i64,  clone,  from,   Int(i64);
+    bool, Bool, bool, i64,  clone,  from,   Bool(bool);
 }
 
 macro_rules! classes {

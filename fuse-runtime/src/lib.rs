@@ -1,15 +1,23 @@
 //! Tensors, eager ops and everything a function under `#[compile]` needs at run time.
 
+// Emitted code names the crate, and so do the tests of this crate.
+extern crate self as fuse_runtime;
+
 mod copy;
 pub mod cuda;
 pub mod device;
 pub mod dtype;
 pub mod eager;
 pub mod error;
+mod exec;
 pub mod layout;
 mod log;
+pub mod math;
 pub mod philox;
 pub mod raw;
+pub mod reduce;
+#[doc(hidden)]
+pub mod rt;
 pub mod storage;
 pub mod tensor;
 

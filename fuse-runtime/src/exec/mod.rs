@@ -1,0 +1,5 @@
+//! Running plans.
+
+mod faults;
+
+pub(crate) use faults::FaultCell;

@@ -1,0 +1,185 @@
+//! Sums and products.
+
+use crate::math::Number;
+use crate::rt::vectorised;
+use rayon::prelude::*;
+
+/// An accumulator of sums and products: f32, f64 or i64.
+pub trait Accumulate: Number + Send + Sync + 'static {}
+
+impl Accumulate for f32 {}
+impl Accumulate for f64 {}
+impl Accumulate for i64 {}
+
+/// Elements of a row that are added together before the next ones.
+pub(super) const BLOCK: usize = 16384;
+/// Virtual lanes of a row.
+const LANES: usize = 1024;
+/// Rows of a column that are added together before the next ones.
+const SUB_BLOCK: usize = 256;
+/// Virtual lanes of a column.
+const COLUMN_LANES: usize = 8;
+/// Rows this long are worth several threads.
+pub(super) const PARALLEL: usize = 1 << 18;
+
+/// The sum of `value(0), .., value(n - 1)` in row order.
+#[inline(always)]
+pub fn row_sum<A: Accumulate>(n: usize, value: impl Fn(usize) -> A + Sync) -> A {
+    row(n, A::ZERO, |a, b| a.add(b), value)
+}
+
+/// The product of `value(0), .., value(n - 1)` in row order.
+#[inline(always)]
+pub fn row_prod<A: Accumulate>(n: usize, value: impl Fn(usize) -> A + Sync) -> A {
+    row(n, A::ONE, |a, b| a.mul(b), value)
+}
+
+/// The sum of `value(0), .., value(n - 1)` in column order.
+#[inline(always)]
+pub fn column_sum<A: Accumulate>(n: usize, value: impl Fn(usize) -> A) -> A {
+    column(n, A::ZERO, |a, b| a.add(b), value)
+}
+
+/// The product of `value(0), .., value(n - 1)` in column order.
+#[inline(always)]
+pub fn column_prod<A: Accumulate>(n: usize, value: impl Fn(usize) -> A) -> A {
+    column(n, A::ONE, |a, b| a.mul(b), value)
+}
+
+/// Row order: blocks of 16384 elements over 1024 lanes, at most 1024 chunks of blocks, and the chunks over the lanes again.
+#[inline(always)]
+fn row<A: Accumulate>(
+    n: usize,
+    identity: A,
+    combine: impl Fn(A, A) -> A + Copy + Sync,
+    value: impl Fn(usize) -> A + Sync,
+) -> A {
+    if n <= BLOCK {
+        return row_block(0, n, n, identity, combine, &value);
+    }
+    let blocks = n.div_ceil(BLOCK);
+    let per_chunk = blocks.div_ceil(blocks.min(LANES));
+    let chunk = |c: usize| {
+        let (first, end) = (c * per_chunk, ((c + 1) * per_chunk).min(blocks));
+        let block = |b: usize| row_block(b * BLOCK, ((b + 1) * BLOCK).min(n), n, identity, combine, &value);
+        let mut sum = block(first);
+        for b in first + 1..end {
+            sum = combine(sum, block(b));
+        }
+        sum
+    };
+    let chunks = blocks.div_ceil(per_chunk);
+    let mut lanes = [identity; LANES];
+    if n < PARALLEL {
+        for (c, lane) in lanes[..chunks].iter_mut().enumerate() {
+            *lane = chunk(c);
+        }
+    } else {
+        lanes[..chunks].par_iter_mut().enumerate().for_each(|(c, lane)| {
+            *lane = vectorised(
+                #[inline(always)]
+                || chunk(c),
+            )
+        });
+    }
+    tree(&mut lanes, chunks, combine)
+}
+
+/// The elements `start..end` of `n` over the lanes, at most [`BLOCK`] of them.
+#[inline(always)]
+fn row_block<A: Accumulate>(
+    start: usize,
+    end: usize,
+    n: usize,
+    identity: A,
+    combine: impl Fn(A, A) -> A,
+    value: &impl Fn(usize) -> A,
+) -> A {
+    let mut lanes = [identity; LANES];
+    let mut at = start;
+    while at < end {
+        let width = (end - at).min(LANES);
+        for (l, lane) in lanes[..width].iter_mut().enumerate() {
+            *lane = combine(*lane, below(n, at + l, value));
+        }
+        at += width;
+    }
+    tree(&mut lanes, (end - start).min(LANES), combine)
+}
+
+/// Combines lane `l` with lane `l + stride` for strides 1, 2, 4, ..; lanes from `used` on hold the identity.
+///
+/// No lane that started from the identity is -0.0, so combining with the identity changes nothing and the tree need only
+/// be as high as the used lanes. Each level moves its results together, which keeps the loops dense.
+#[inline(always)]
+fn tree<A: Accumulate>(lanes: &mut [A; LANES], used: usize, combine: impl Fn(A, A) -> A) -> A {
+    let mut width = used.next_power_of_two();
+    while width > 1 {
+        width /= 2;
+        for l in 0..width {
+            lanes[l] = combine(lanes[2 * l], lanes[2 * l + 1]);
+        }
+    }
+    lanes[0]
+}
+
+/// Column order: at most 256 chunks of whole sub-blocks of 256 rows, and the chunks as one sub-block again.
+#[inline(always)]
+fn column<A: Accumulate>(n: usize, identity: A, combine: impl Fn(A, A) -> A + Copy, value: impl Fn(usize) -> A) -> A {
+    if n <= SUB_BLOCK {
+        return sub_block(0, n, n, identity, combine, &value);
+    }
+    let chunk = n.div_ceil(n.div_ceil(SUB_BLOCK).min(SUB_BLOCK)).next_multiple_of(SUB_BLOCK);
+    let chunks = n.div_ceil(chunk);
+    let mut values = [identity; SUB_BLOCK];
+    for (c, slot) in values[..chunks].iter_mut().enumerate() {
+        let (start, end) = (c * chunk, ((c + 1) * chunk).min(n));
+        let mut sum = sub_block(start, end.min(start + SUB_BLOCK), n, identity, combine, &value);
+        let mut at = start + SUB_BLOCK;
+        while at < end {
+            sum = combine(sum, sub_block(at, end.min(at + SUB_BLOCK), n, identity, combine, &value));
+            at += SUB_BLOCK;
+        }
+        *slot = sum;
+    }
+    sub_block(0, chunks, chunks, identity, combine, &|c| values[c])
+}
+
+/// The rows `start..end` of `n` over eight lanes, at most [`SUB_BLOCK`] of them.
+#[inline(always)]
+fn sub_block<A: Accumulate>(
+    start: usize,
+    end: usize,
+    n: usize,
+    identity: A,
+    combine: impl Fn(A, A) -> A,
+    value: &impl Fn(usize) -> A,
+) -> A {
+    let mut lanes = [identity; COLUMN_LANES];
+    let mut at = start;
+    while at + COLUMN_LANES <= end {
+        for (l, lane) in lanes.iter_mut().enumerate() {
+            *lane = combine(*lane, below(n, at + l, value));
+        }
+        at += COLUMN_LANES;
+    }
+    for (l, lane) in lanes.iter_mut().enumerate().take(end - at) {
+        *lane = combine(*lane, below(n, at + l, value));
+    }
+    for stride in [1, 2, 4] {
+        for l in (0..COLUMN_LANES).step_by(2 * stride) {
+            lanes[l] = combine(lanes[l], lanes[l + stride]);
+        }
+    }
+    lanes[0]
+}
+
+/// `value(i)`, telling the compiler that `i < n`: then indexing slices of `n` elements costs no check and the loops
+/// around become vector code.
+#[inline(always)]
+pub(super) fn below<A>(n: usize, i: usize, value: &impl Fn(usize) -> A) -> A {
+    debug_assert!(i < n);
+    // SAFETY: callers stay below the end of their block, which is at most `n`.
+    unsafe { std::hint::assert_unchecked(i < n) };
+    value(i)
+}

@@ -1,0 +1,40 @@
+//! The CPU side of a kernel.
+
+use super::simd::vectorised;
+use super::{Ins, Outs};
+
+/// The CPU side of one kernel; implemented by emitted code, one unit struct a kernel, and by the interpreter.
+///
+/// Implementations mark their methods `#[inline(always)]`, so that they are compiled once for each vector width.
+pub trait Body: Sync {
+    /// One run of consecutive points of a `Map` kernel; one whole row, column or line of the other kinds.
+    fn run(&self, ins: &Ins<'_>, outs: &mut Outs<'_>);
+
+    /// The statements of level `All`, once, after every row.
+    fn finish(&self, _ins: &Ins<'_>, _outs: &mut Outs<'_>) {}
+}
+
+/// A [`Body`] behind a pointer, compiled for every vector width and dispatched at run time.
+pub trait DynBody: Sync {
+    /// [`Body::run`] with the widest vectors of this machine.
+    fn run_widest(&self, ins: &Ins<'_>, outs: &mut Outs<'_>);
+
+    /// [`Body::finish`] with the widest vectors of this machine.
+    fn finish_widest(&self, ins: &Ins<'_>, outs: &mut Outs<'_>);
+}
+
+impl<B: Body> DynBody for B {
+    fn run_widest(&self, ins: &Ins<'_>, outs: &mut Outs<'_>) {
+        vectorised(
+            #[inline(always)]
+            || self.run(ins, outs),
+        )
+    }
+
+    fn finish_widest(&self, ins: &Ins<'_>, outs: &mut Outs<'_>) {
+        vectorised(
+            #[inline(always)]
+            || self.finish(ins, outs),
+        )
+    }
+}

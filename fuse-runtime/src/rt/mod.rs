@@ -1,0 +1,22 @@
+//! What emitted code talks to. Public for the macro, not for people: names here may change with any version.
+
+mod body;
+mod indexed;
+mod ins;
+mod outs;
+mod scalar;
+mod simd;
+
+pub use crate::math;
+pub use crate::reduce;
+pub use body::{Body, DynBody};
+pub use indexed::{Gather, Scatter};
+pub use ins::Ins;
+pub use outs::Outs;
+pub use scalar::{Scalar, scalar};
+
+pub(crate) use indexed::Indexed;
+pub(crate) use ins::{CallFacts, Draw, LeafRun};
+pub(crate) use outs::{StageRun, StoreRun};
+pub(crate) use scalar::scalar_as;
+pub(crate) use simd::vectorised;

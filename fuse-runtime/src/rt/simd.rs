@@ -1,0 +1,63 @@
+//! Choosing the widest vectors of this machine at run time.
+//!
+//! The features only widen the same operations: no product is contracted, so results are equal at every level.
+
+/// What a closure may use.
+#[derive(Clone, Copy)]
+enum Level {
+    Baseline,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+/// Runs `work` compiled for the widest vectors of this machine; `work` must be `#[inline(always)]` all the way down.
+#[inline]
+pub(crate) fn vectorised<R>(work: impl FnOnce() -> R) -> R {
+    match level() {
+        Level::Baseline => work(),
+        // SAFETY: `level` has asked the processor for these features.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { with_avx2(work) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { with_avx512(work) },
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn level() -> Level {
+    // The macro caches what the processor said, so asking costs one load.
+    if is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx2")
+    {
+        Level::Avx512
+    } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c") {
+        Level::Avx2
+    } else {
+        Level::Baseline
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+fn level() -> Level {
+    Level::Baseline
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,f16c")]
+fn with_avx2<R>(work: impl FnOnce() -> R) -> R {
+    work()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
+fn with_avx512<R>(work: impl FnOnce() -> R) -> R {
+    work()
+}
