@@ -5,6 +5,11 @@
 //! every operand is a buffer and a chain of views that brings the buffer's layout, as it is at run time, onto the
 //! domain. So kernel text holds no index arithmetic beyond strides, and transposes, slices and broadcasts are free.
 
+pub mod abi;
+mod phases;
+
+pub use phases::{Phase, Phases};
+
 use crate::graph::{Place, SymDef};
 use crate::op::{Check, Literal, Op, Reduction};
 use crate::types::{DType, Dim, Ty};
