@@ -18,6 +18,8 @@ pub mod raw;
 pub mod reduce;
 #[doc(hidden)]
 pub mod rt;
+#[cfg(feature = "safetensors")]
+pub mod safetensors;
 pub mod storage;
 pub mod tensor;
 

@@ -42,6 +42,18 @@ impl RawTensor {
         Ok(out)
     }
 
+    /// A tensor on the host from the bytes of its elements in row-major order. Bytes of bools must be 0 or 1.
+    pub fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<Self> {
+        let mut buffer = CpuBuffer::new(byte_count(dtype, shape)?)?;
+        if buffer.bytes() != bytes.len() {
+            return Err(Error::shape("from_bytes", format!("{} bytes do not fill {dtype}{shape:?}", bytes.len())));
+        }
+        assert!(dtype != DType::Bool || bytes.iter().all(|&byte| byte <= 1), "a bool is 0 or 1");
+        buffer.as_mut_slice().copy_from_slice(bytes);
+        let storage = Arc::new(Storage::Cpu(buffer));
+        Ok(RawTensor { storage, dtype, layout: Layout::contiguous(shape), device: Device::cpu() })
+    }
+
     /// A tensor of existing storage, which must hold every element of `layout`.
     pub fn from_storage(storage: Arc<Storage>, dtype: DType, layout: Layout, device: Device) -> Self {
         let out = RawTensor { storage, dtype, layout, device };
@@ -109,6 +121,13 @@ impl RawTensor {
         // SAFETY: the layout is inside of the storage (checked when the tensor was made), storage is initialised and aligned,
         // and a storage of dtype `T` holds only valid values of `T`: they were written as such.
         Some(unsafe { std::slice::from_raw_parts(start.cast::<T>(), self.numel()) })
+    }
+
+    /// The bytes of the elements in row-major order, where they lie so on the host.
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        let buffer = self.storage.as_cpu().filter(|_| self.layout.is_contiguous())?;
+        let start = self.layout.offset() as usize * self.dtype.bytes();
+        Some(&buffer.as_slice()[start..start + self.numel() * self.dtype.bytes()])
     }
 
     /// The elements in row-major order to write to, where nothing else holds the storage.

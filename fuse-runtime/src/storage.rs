@@ -108,7 +108,7 @@ unsafe impl Sync for CpuBuffer {}
 impl CpuBuffer {
     /// A block of `bytes` with any content.
     pub fn new(bytes: usize) -> Result<Self> {
-        let start = match take_kept(size_class(bytes)) {
+        let start = match kept().take(size_class(bytes)) {
             Some(block) => block,
             None => fresh(size_class(bytes)).ok_or_else(|| Error::out_of_memory("cpu", bytes))?,
         };
@@ -140,7 +140,10 @@ impl CpuBuffer {
 
 impl Drop for CpuBuffer {
     fn drop(&mut self) {
-        keep(self.start, size_class(self.bytes));
+        let class = size_class(self.bytes);
+        if !kept().put(self.start, class) {
+            release(self.start, class);
+        }
     }
 }
 
@@ -158,10 +161,41 @@ unsafe impl Send for Block {}
 /// More than this is given back to the system instead of being kept.
 const KEPT_LIMIT: usize = 1 << 30;
 
-static KEPT: Mutex<Kept> = Mutex::new(Kept { blocks: BTreeMap::new(), bytes: 0 });
+static KEPT: Mutex<Kept> = Mutex::new(Kept::new());
 
 fn kept() -> std::sync::MutexGuard<'static, Kept> {
     KEPT.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Kept {
+    const fn new() -> Self {
+        Kept { blocks: BTreeMap::new(), bytes: 0 }
+    }
+
+    /// A block of this class, if one waits.
+    fn take(&mut self, class: usize) -> Option<NonNull<u8>> {
+        let block = self.blocks.get_mut(&class)?.pop()?;
+        self.bytes -= class;
+        Some(block.0)
+    }
+
+    /// Takes a block in, unless there are too many; then the caller still has it.
+    fn put(&mut self, start: NonNull<u8>, class: usize) -> bool {
+        let room = self.bytes + class <= KEPT_LIMIT;
+        if room {
+            self.bytes += class;
+            self.blocks.entry(class).or_default().push(Block(start));
+        }
+        room
+    }
+}
+
+/// Gives every kept block back to the system.
+pub fn release_kept() {
+    let all = std::mem::replace(&mut *kept(), Kept::new());
+    for (class, blocks) in all.blocks {
+        blocks.into_iter().for_each(|block| release(block.0, class));
+    }
 }
 
 /// The size of the block that holds `bytes`: eight classes per power of two waste at most an eighth.
@@ -174,13 +208,6 @@ fn block_layout(class: usize) -> Option<alloc::Layout> {
     alloc::Layout::from_size_align(class, ALIGN).ok()
 }
 
-fn take_kept(class: usize) -> Option<NonNull<u8>> {
-    let mut kept = kept();
-    let block = kept.blocks.get_mut(&class)?.pop()?;
-    kept.bytes -= class;
-    Some(block.0)
-}
-
 /// A block from the system. Zeroed, so that no byte is ever uninitialised; large blocks come as zero pages at no cost.
 fn fresh(class: usize) -> Option<NonNull<u8>> {
     let layout = block_layout(class)?;
@@ -190,28 +217,6 @@ fn fresh(class: usize) -> Option<NonNull<u8>> {
         release_kept();
         zeroed()
     })
-}
-
-fn keep(start: NonNull<u8>, class: usize) {
-    let mut kept = kept();
-    if kept.bytes + class > KEPT_LIMIT {
-        drop(kept);
-        return release(start, class);
-    }
-    kept.bytes += class;
-    kept.blocks.entry(class).or_default().push(Block(start));
-}
-
-/// Gives every kept block back to the system.
-pub fn release_kept() {
-    let blocks = {
-        let mut kept = kept();
-        kept.bytes = 0;
-        std::mem::take(&mut kept.blocks)
-    };
-    for (class, block) in blocks.into_iter().flat_map(|(class, list)| list.into_iter().map(move |b| (class, b))) {
-        release(block.0, class);
-    }
 }
 
 fn release(start: NonNull<u8>, class: usize) {
@@ -245,13 +250,21 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_block_is_given_out_again() {
-        // A size of this test alone, since all tests share the list.
-        let bytes = 12_345_678;
-        let first = CpuBuffer::new(bytes).unwrap();
-        let address = first.as_ptr();
-        drop(first);
-        assert_eq!(CpuBuffer::new(bytes).unwrap().as_ptr(), address);
+    fn a_block_is_given_out_again_for_its_class_alone() {
+        // A list of this test's own, since all tests share the one of the process.
+        let mut list = Kept::new();
+        let block = fresh(4096).unwrap();
+        assert!(list.put(block, 4096));
+        assert_eq!(list.take(8192), None);
+        assert_eq!(list.take(4096), Some(block));
+        assert_eq!((list.take(4096), list.bytes), (None, 0));
+        release(block, 4096);
+    }
+
+    #[test]
+    fn a_full_list_takes_no_more() {
+        let mut list = Kept { bytes: KEPT_LIMIT, ..Kept::new() };
+        assert!(!list.put(NonNull::dangling(), 64));
     }
 
     #[test]

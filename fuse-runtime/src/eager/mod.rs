@@ -12,7 +12,7 @@ use fuse_compiler::types::DType;
 pub enum Arg {
     /// A tensor. If nothing else holds its storage, the result may take it over; a call that fails leaves it unchanged.
     Tensor(RawTensor),
-    /// A host scalar beside tensors of this element type. It enters in their compute type: f32 beside halves.
+    /// A host scalar of this element type; beside halves f32, their compute type.
     Scalar(Literal, DType),
 }
 

@@ -14,10 +14,10 @@ pub(crate) fn call<O: AnyTensor>(op: &str, args: &[Arg], attrs: &[Attr]) -> O {
     O::from_raw(try_call(op, args, attrs).or_raise())
 }
 
-/// Runs an op without operands and with one result on `device`.
+/// Runs an op without tensor operands and with one result on `device`.
 #[track_caller]
-pub(crate) fn call_on<O: AnyTensor>(device: Device, op: &str, attrs: &[Attr]) -> O {
-    O::from_raw(eager::run(device, op, &[], attrs).map(only).or_raise())
+pub(crate) fn call_on<O: AnyTensor>(device: Device, op: &str, args: &[Arg], attrs: &[Attr]) -> O {
+    O::from_raw(eager::run(device, op, args, attrs).map(only).or_raise())
 }
 
 /// Runs an op with tensor operands and one result.

@@ -2,6 +2,7 @@
 
 use super::Tensor;
 use super::call::{call_on, sizes};
+use super::operand::scalar;
 use crate::device::Device;
 use crate::dtype::{Element, Float, Num};
 use crate::error::{Error, OrRaise, Result, raise};
@@ -38,7 +39,7 @@ impl<T: Element, const R: usize> Tensor<T, R> {
         if device.is_cpu() {
             return Tensor::from_raw(filled(&dims, value).or_raise());
         }
-        call_on(device, "full", &[sizes(&dims), Attr::Lit(value.to_literal()), Attr::DType(T::DTYPE)])
+        call_on(device, "full", &[scalar::<T, T>(value)], &[sizes(&dims), Attr::DType(T::DTYPE)])
     }
 
     /// The values of `data` in row-major order.
@@ -113,13 +114,13 @@ impl<T: Float, const R: usize> Tensor<T, R> {
     /// Uniform random numbers in `[0, 1)` from the generator of the device.
     #[track_caller]
     pub fn rand(dims: [usize; R], device: impl Into<Device>) -> Self {
-        call_on(device.into(), "rand", &[sizes(&dims), Attr::DType(T::DTYPE)])
+        call_on(device.into(), "rand", &[], &[sizes(&dims), Attr::DType(T::DTYPE)])
     }
 
     /// Standard normal random numbers from the generator of the device.
     #[track_caller]
     pub fn randn(dims: [usize; R], device: impl Into<Device>) -> Self {
-        call_on(device.into(), "randn", &[sizes(&dims), Attr::DType(T::DTYPE)])
+        call_on(device.into(), "randn", &[], &[sizes(&dims), Attr::DType(T::DTYPE)])
     }
 }
 

@@ -1,7 +1,7 @@
 //! Methods that compute each element of the result from the elements at the same place.
 
 use super::call::call;
-use super::operand::{Arms, Chosen, tensor};
+use super::operand::{Arms, Chosen, exact, tensor};
 use super::{AnyRank, Broadcast, Max, Operand, Rank, Tensor};
 use crate::dtype::{Bits, Element, Float, Int, Num};
 use fuse_compiler::op::Attr;
@@ -87,8 +87,7 @@ binary! {
         bitwise_left_shift "x shifted left by `other` bits; 0 where the count is outside of the width."
         bitwise_right_shift "x shifted right by `other` bits; 0, or the sign, where the count is outside of the width.";
     Float -> T:
-        powf "x to the power of `other`."
-        leaky_relu "x where it is positive, else x times the slope `other`.";
+        powf "x to the power of `other`.";
 }
 
 impl<T: Num, const R: usize> Tensor<T, R> {
@@ -100,7 +99,7 @@ impl<T: Num, const R: usize> Tensor<T, R> {
     /// ```
     #[track_caller]
     pub fn powi(&self, exponent: i32) -> Self {
-        call("powi", &[tensor(self)], &[Attr::Int(i64::from(exponent))])
+        call("powi", &[tensor(self), exact(exponent)], &[])
     }
 
     /// x limited to `min..=max`, which are scalars or tensors that broadcast; NaN in any of them wins.
@@ -116,6 +115,19 @@ impl<T: Num, const R: usize> Tensor<T, R> {
         H: Operand<T, R>,
     {
         call("clamp", &[tensor(self), min.into_arg(), max.into_arg()], &[])
+    }
+}
+
+impl<T: Float, const R: usize> Tensor<T, R> {
+    /// x where it is positive, else x times `slope`.
+    ///
+    /// ```
+    /// use fuse_runtime::prelude::*;
+    /// assert_eq!(Tensor::from([-2.0f32, 3.0]).leaky_relu(0.5).to_vec(), [-1.0, 3.0]);
+    /// ```
+    #[track_caller]
+    pub fn leaky_relu(&self, slope: impl Operand<T, R, Out = Rank<R>>) -> Self {
+        call("leaky_relu", &[tensor(self), slope.into_arg()], &[])
     }
 }
 

@@ -28,18 +28,6 @@ impl<T: Num, const A: usize> Tensor<T, A> {
     {
         call("matmul", &[tensor(self), tensor(other)], &[])
     }
-
-    /// x plus the product of the matrices `a` and `b`, rounded once.
-    #[track_caller]
-    pub fn addmm(&self, a: &Tensor<T, 2>, b: &Tensor<T, 2>) -> Tensor<T, 2> {
-        call("addmm", &[tensor(self), tensor(a), tensor(b)], &[])
-    }
-
-    /// x plus the products of the stacks of matrices `a` and `b`, rounded once.
-    #[track_caller]
-    pub fn baddbmm(&self, a: &Tensor<T, 3>, b: &Tensor<T, 3>) -> Tensor<T, 3> {
-        call("baddbmm", &[tensor(self), tensor(a), tensor(b)], &[])
-    }
 }
 
 impl<T: Float, const R: usize> Tensor<T, R> {
@@ -53,5 +41,17 @@ impl<T: Float, const R: usize> Tensor<T, R> {
     #[track_caller]
     pub fn linear(&self, weight: &Tensor<T, 2>, bias: &Tensor<T, 1>) -> Self {
         call("linear", &[tensor(self), tensor(weight), tensor(bias)], &[])
+    }
+
+    /// x plus the product of the matrices `a` and `b`, rounded once.
+    #[track_caller]
+    pub fn addmm(&self, a: &Tensor<T, 2>, b: &Tensor<T, 2>) -> Tensor<T, 2> {
+        call("addmm", &[tensor(self), tensor(a), tensor(b)], &[])
+    }
+
+    /// x plus the products of the stacks of matrices `a` and `b`, rounded once.
+    #[track_caller]
+    pub fn baddbmm(&self, a: &Tensor<T, 3>, b: &Tensor<T, 3>) -> Tensor<T, 3> {
+        call("baddbmm", &[tensor(self), tensor(a), tensor(b)], &[])
     }
 }

@@ -1,11 +1,12 @@
 //! Layers and losses.
 
 use super::call::{axis, call};
-use super::operand::tensor;
+use super::operand::{exact, tensor};
 use super::{AnyTensor, Lower, Lowered, Rank, Tensor};
 use crate::dtype::{Element, Float};
 use crate::eager::Arg;
 use fuse_compiler::op::Attr;
+use fuse_compiler::types::Dim;
 
 impl<T: Float, const R: usize> Tensor<T, R> {
     /// Exponentials along `dim`, scaled to a sum of 1.
@@ -23,22 +24,19 @@ impl<T: Float, const R: usize> Tensor<T, R> {
     /// x along its last dim, shifted to mean 0, scaled to variance 1, then times `weight` plus `bias`.
     #[track_caller]
     pub fn layer_norm(&self, weight: &Tensor<T, 1>, bias: &Tensor<T, 1>, eps: f64) -> Self {
-        call("layer_norm", &[tensor(self), tensor(weight), tensor(bias)], &[Attr::Float(eps)])
+        call("layer_norm", &[tensor(self), tensor(weight), tensor(bias), exact(eps)], &[])
     }
 
     /// x along its last dim, scaled to mean square 1, then times `weight`.
     #[track_caller]
     pub fn rms_norm(&self, weight: &Tensor<T, 1>, eps: f64) -> Self {
-        call("rms_norm", &[tensor(self), tensor(weight)], &[Attr::Float(eps)])
+        call("rms_norm", &[tensor(self), tensor(weight), exact(eps)], &[])
     }
 
     /// In training, every element set to 0 with probability `p` and the others scaled by `1 / (1 - p)`; x itself otherwise.
     #[track_caller]
     pub fn dropout(&self, p: f64, training: bool) -> Self {
-        if !training {
-            return self.clone();
-        }
-        call("dropout", &[tensor(self)], &[Attr::Float(p), Attr::Bool(true)])
+        call("dropout", &[tensor(self), exact(p)], &[Attr::Bool(training)])
     }
 
     /// The mean cross-entropy of logits, whose classes are dim 1 (dim 0 for rank 1), against class numbers; those of -100
@@ -54,7 +52,7 @@ impl<T: Float, const R: usize> Tensor<T, R> {
     where
         Rank<R>: Lower,
     {
-        self.cross_entropy_with(targets, Reduction::Mean, -100)
+        call("cross_entropy", &[tensor(self), Arg::Tensor(targets.as_raw().clone())], &[])
     }
 
     /// The cross-entropy of logits against class numbers, reduced as asked for; targets of `ignore_index` are left out.
@@ -68,7 +66,8 @@ impl<T: Float, const R: usize> Tensor<T, R> {
     where
         Rank<R>: Lower,
     {
-        call(K::OP, &[tensor(self), Arg::Tensor(targets.as_raw().clone())], &[Attr::Int(ignore_index)])
+        let attrs = [Attr::Int(K::CHOICE), Attr::Dim(Dim::Const(ignore_index))];
+        call("cross_entropy_with", &[tensor(self), Arg::Tensor(targets.as_raw().clone())], &attrs)
     }
 
     /// `softmax(x @ k^T / sqrt(head)) @ v` over the last two dims, sequence and head.
@@ -108,8 +107,8 @@ pub trait ReductionKind<T: Element, const R: usize> {
     /// The loss.
     type Out: AnyTensor;
 
-    /// The op of the table.
-    const OP: &'static str;
+    /// Its position among the choices of the op.
+    const CHOICE: i64;
 }
 
 impl<T: Element, const R: usize> ReductionKind<T, R> for Reduction::None
@@ -117,17 +116,17 @@ where
     Rank<R>: Lower,
 {
     type Out = Lowered<T, R>;
-    const OP: &'static str = "cross_entropy_none";
+    const CHOICE: i64 = 0;
 }
 
 impl<T: Element, const R: usize> ReductionKind<T, R> for Reduction::Mean {
     type Out = Tensor<T, 0>;
-    const OP: &'static str = "cross_entropy";
+    const CHOICE: i64 = 1;
 }
 
 impl<T: Element, const R: usize> ReductionKind<T, R> for Reduction::Sum {
     type Out = Tensor<T, 0>;
-    const OP: &'static str = "cross_entropy_sum";
+    const CHOICE: i64 = 2;
 }
 
 /// What attention takes as mask over queries of `T` with rank `R`.

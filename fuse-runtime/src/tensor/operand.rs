@@ -90,7 +90,12 @@ pub(crate) fn tensor(tensor: impl Into<RawTensor>) -> Arg {
 
 /// A scalar beside a tensor of `T`, without loss: it enters the op in the compute type.
 pub(crate) fn scalar<T: Element, S: Element>(value: S) -> Arg {
-    Arg::Scalar(value.to_literal(), T::DTYPE)
+    Arg::Scalar(value.to_literal(), T::DTYPE.compute())
+}
+
+/// A scalar that keeps its own element type.
+pub(crate) fn exact<S: Element>(value: S) -> Arg {
+    Arg::Scalar(value.to_literal(), S::DTYPE)
 }
 
 /// The two values a mask of rank `R` chooses from: tensors or scalars of one element type, in any order.
@@ -117,7 +122,8 @@ impl<T: Element, const R: usize> Arms<R> for (T, T) {
     type Out = Rank<R>;
 
     fn into_args(self) -> [Arg; 2] {
-        [self.0, self.1].map(scalar::<T, T>)
+        // Nothing but the two says what the element type of the result is.
+        [exact(self.0), exact(self.1)]
     }
 }
 

@@ -103,7 +103,7 @@ binary! {
     Sub sub SubAssign sub_assign "sub" Num: f32 f64 f16 bf16 i64 i32 u8;
     Mul mul MulAssign mul_assign "mul" Num: f32 f64 f16 bf16 i64 i32 u8;
     Div div DivAssign div_assign "div" Num: f32 f64 f16 bf16 i64 i32 u8;
-    Rem rem RemAssign rem_assign "rem" Num: f32 f64 f16 bf16 i64 i32 u8;
+    Rem rem RemAssign rem_assign "fmod" Num: f32 f64 f16 bf16 i64 i32 u8;
     BitAnd bitand BitAndAssign bitand_assign "bitwise_and" Bits: i64 i32 u8 bool;
     BitOr bitor BitOrAssign bitor_assign "bitwise_or" Bits: i64 i32 u8 bool;
     BitXor bitxor BitXorAssign bitxor_assign "bitwise_xor" Bits: i64 i32 u8 bool;
@@ -129,7 +129,7 @@ half_and_single! {
     Sub sub SubAssign sub_assign "sub";
     Mul mul MulAssign mul_assign "mul";
     Div div DivAssign div_assign "div";
-    Rem rem RemAssign rem_assign "rem";
+    Rem rem RemAssign rem_assign "fmod";
 }
 
 macro_rules! unary {

@@ -3,8 +3,10 @@
 use super::call::{axis, call};
 use super::operand::tensor;
 use super::{Lower, Lowered, Rank, Tensor};
-use crate::dtype::{Element, Float, Num};
+use crate::dtype::{Element, Float};
+
 use fuse_compiler::op::Attr;
+use fuse_compiler::types::Dim;
 
 /// The three forms of each reduction: `class of T, element type of the result: name name_keepdim name_all "doc";`.
 macro_rules! reductions {
@@ -38,10 +40,10 @@ reductions! {
     Element -> T::Sum:
         sum sum_keepdim sum_all "The sum (i64 for integers and bool)"
         prod prod_keepdim prod_all "The product (i64 for integers and bool)";
-    Num -> T:
+    Element -> T:
         max max_keepdim max_all "The largest element, NaN if there is one,"
         min min_keepdim min_all "The smallest element, NaN if there is one,";
-    Num -> i64:
+    Element -> i64:
         argmax argmax_keepdim argmax_all "The first place of the largest element, or of the first NaN,"
         argmin argmin_keepdim argmin_all "The first place of the smallest element, or of the first NaN,";
     Float -> T:
@@ -59,7 +61,7 @@ impl<T: Float, const R: usize> Tensor<T, R> {
     where
         Rank<R>: Lower,
     {
-        call("var_correction", &[tensor(self)], &[axis(dim), Attr::Int(correction)])
+        call("var_correction", &[tensor(self)], &[axis(dim), Attr::Dim(Dim::Const(correction))])
     }
 
     /// The standard deviation over `dim`: the root of [`var_correction`](Tensor::var_correction).
@@ -68,12 +70,12 @@ impl<T: Float, const R: usize> Tensor<T, R> {
     where
         Rank<R>: Lower,
     {
-        call("std_correction", &[tensor(self)], &[axis(dim), Attr::Int(correction)])
+        call("std_correction", &[tensor(self)], &[axis(dim), Attr::Dim(Dim::Const(correction))])
     }
 }
 
-impl<T: Num, const R: usize> Tensor<T, R> {
-    /// The running sum along `dim` (i64 for integers).
+impl<T: Element, const R: usize> Tensor<T, R> {
+    /// The running sum along `dim` (i64 for integers and bool).
     ///
     /// ```
     /// use fuse_runtime::prelude::*;
