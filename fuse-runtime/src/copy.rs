@@ -1,55 +1,74 @@
-//! Copying between layouts on the host.
+//! Copying between layouts.
 
 use crate::layout::{Layout, MAX_DIMS};
+use std::ops::Deref;
 
 /// One dim of a copy: how often, and how far both sides step, in bytes.
-#[derive(Clone, Copy, Default)]
-struct Loop {
-    extent: usize,
-    to: isize,
-    from: isize,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Loop {
+    pub extent: usize,
+    pub to: isize,
+    pub from: isize,
 }
 
-/// Copies every element of one layout to its place in another of equal extents.
+/// The dims of a copy, innermost first, neighbours merged where both sides allow it. Never empty.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loops {
+    loops: [Loop; MAX_DIMS],
+    len: usize,
+}
+
+impl Loops {
+    /// The loops that go through two layouts of equal extents, for elements of `size` bytes.
+    pub fn merged(to: &Layout, from: &Layout, size: usize) -> Self {
+        assert_eq!(to.shape(), from.shape(), "a copy keeps the extents");
+        let mut out = Loops { loops: [Loop::default(); MAX_DIMS], len: 0 };
+        for d in (0..to.rank()).rev().filter(|&d| to.shape()[d] != 1) {
+            let bytes = |layout: &Layout| layout.strides()[d] * size as isize;
+            out.push(Loop { extent: to.shape()[d], to: bytes(to), from: bytes(from) });
+        }
+        if out.len == 0 {
+            out.push(Loop { extent: 1, to: size as isize, from: size as isize });
+        }
+        out
+    }
+
+    /// The number of elements.
+    pub fn count(&self) -> usize {
+        self.iter().map(|l| l.extent).product()
+    }
+
+    fn push(&mut self, outer: Loop) {
+        if let Some(inner) = self.loops[..self.len].last_mut() {
+            let extent = inner.extent as isize;
+            if outer.to == inner.to * extent && outer.from == inner.from * extent {
+                inner.extent *= outer.extent;
+                return;
+            }
+        }
+        self.loops[self.len] = outer;
+        self.len += 1;
+    }
+}
+
+impl Deref for Loops {
+    type Target = [Loop];
+
+    fn deref(&self) -> &[Loop] {
+        &self.loops[..self.len]
+    }
+}
+
+/// Copies every element of one layout on the host to its place in another of equal extents.
 ///
 /// # Safety
 /// `to` and `from` point at the first element (offset included) of blocks that hold every element of their layouts, and
 /// nothing else reads or writes the elements of `to` meanwhile. The two must not overlap.
-pub unsafe fn copy_strided(to: *mut u8, to_layout: &Layout, from: *const u8, from_layout: &Layout, size: usize) {
-    debug_assert_eq!(to_layout.shape(), from_layout.shape());
-    if to_layout.numel() == 0 {
-        return;
+pub(crate) unsafe fn copy_strided(to: *mut u8, to_layout: &Layout, from: *const u8, from_layout: &Layout, size: usize) {
+    if to_layout.numel() > 0 {
+        // SAFETY: the loops visit exactly the elements of the two layouts.
+        unsafe { copy_loops(to, from, &Loops::merged(to_layout, from_layout, size), size) }
     }
-    let (loops, count) = merged(to_layout, from_layout, size);
-    // SAFETY: the loops visit exactly the elements of the two layouts.
-    unsafe { copy_loops(to, from, &loops[..count], size) }
-}
-
-/// The dims of both layouts, neighbours merged where both allow it, innermost first. Never empty.
-fn merged(to: &Layout, from: &Layout, size: usize) -> ([Loop; MAX_DIMS], usize) {
-    let mut loops = [Loop::default(); MAX_DIMS];
-    let mut count = 0;
-    for d in (0..to.rank()).rev().filter(|&d| to.shape()[d] != 1) {
-        let bytes = |strides: &[isize]| strides[d] * size as isize;
-        let outer = Loop { extent: to.shape()[d], to: bytes(to.strides()), from: bytes(from.strides()) };
-        match loops[..count].last_mut() {
-            Some(inner) if continues(inner, &outer) => inner.extent *= outer.extent,
-            _ => {
-                loops[count] = outer;
-                count += 1;
-            }
-        }
-    }
-    if count == 0 {
-        loops[0] = Loop { extent: 1, to: size as isize, from: size as isize };
-        count = 1;
-    }
-    (loops, count)
-}
-
-fn continues(inner: &Loop, outer: &Loop) -> bool {
-    let extent = inner.extent as isize;
-    outer.to == inner.to * extent && outer.from == inner.from * extent
 }
 
 unsafe fn copy_loops(to: *mut u8, from: *const u8, loops: &[Loop], size: usize) {
@@ -85,5 +104,26 @@ unsafe fn copy_elements<W: Copy>(to: *mut u8, from: *const u8, line: &Loop) {
     for i in 0..line.extent as isize {
         // SAFETY: passed on from the caller.
         unsafe { *to.offset(i * line.to).cast::<W>() = *from.offset(i * line.from).cast::<W>() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dims_merge_where_both_sides_go_on() {
+        let dense = Layout::contiguous(&[2, 3, 4]);
+        assert_eq!(Loops::merged(&dense, &dense, 2)[..], [Loop { extent: 24, to: 2, from: 2 }]);
+        let part = Layout::contiguous(&[2, 3, 8]).narrow(2, 0, 4).unwrap();
+        let loops = Loops::merged(&dense, &part, 1);
+        assert_eq!(loops[..], [Loop { extent: 4, to: 1, from: 1 }, Loop { extent: 6, to: 4, from: 8 }]);
+        assert_eq!(loops.count(), 24);
+    }
+
+    #[test]
+    fn rank_0_is_one_element() {
+        let one = Layout::contiguous(&[]);
+        assert_eq!(Loops::merged(&one, &one, 8)[..], [Loop { extent: 1, to: 8, from: 8 }]);
     }
 }

@@ -1,6 +1,6 @@
 //! Tensors whose element type and rank are values: what plans are run on.
 
-use crate::copy::copy_strided;
+use crate::copy::{Loops, copy_strided};
 use crate::device::Device;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
@@ -245,12 +245,18 @@ fn copy_on_device(target: &RawTensor, source: &RawTensor) -> Result<()> {
         return Err(Error::device("copy", format!("{} and {} are not one device", target.device, source.device)));
     };
     to.note_call(from.last_call());
-    if !(target.layout.is_contiguous() && source.layout.is_contiguous()) {
-        return crate::eager::copy_strided(source, target);
-    }
     let size = target.dtype.bytes();
-    let start = |layout: &Layout| layout.offset() as usize * size;
-    to.buffer().copy_from(start(&target.layout), from.buffer(), start(&source.layout), target.numel() * size)
+    if target.layout.is_contiguous() && source.layout.is_contiguous() {
+        let start = |layout: &Layout| layout.offset() as usize * size;
+        return to.buffer().copy_from(
+            start(&target.layout),
+            from.buffer(),
+            start(&source.layout),
+            target.numel() * size,
+        );
+    }
+    let loops = Loops::merged(&target.layout, &source.layout, size);
+    to.buffer().context().copy_strided(target.address(), source.address(), &loops, size)
 }
 
 fn byte_count(dtype: DType, shape: &[usize]) -> Result<usize> {

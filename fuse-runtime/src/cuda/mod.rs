@@ -35,6 +35,7 @@ mod nvrtc;
 mod once;
 mod recorder;
 mod status;
+mod strided;
 #[cfg(test)]
 mod tests;
 

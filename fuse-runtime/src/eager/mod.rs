@@ -24,11 +24,6 @@ pub fn run(device: Device, op: &str, args: &[Arg], attrs: &[Attr]) -> Result<Vec
     Err(Error::compile(format!("`{}` of {args:?} with {attrs:?} has no plan on {device}", row.name)))
 }
 
-/// Copies `source` over `target`, of equal extents, on a GPU where one of them is not row-major.
-pub(crate) fn copy_strided(source: &RawTensor, target: &RawTensor) -> Result<()> {
-    Err(Error::compile(format!("copying {source:?} to {target:?} has no plan")))
-}
-
 /// Returns the first fault that the data of `memory` depends on, once. The stream must have been waited for.
 pub(crate) fn check_faults(memory: &CudaBuffer) -> Result<()> {
     let context = memory.buffer().context();
