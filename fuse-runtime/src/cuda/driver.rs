@@ -2,6 +2,7 @@
 
 use super::cublaslt::Libraries;
 use super::fault::Fault;
+use super::memory::Staging;
 use super::module::Functions;
 use super::once::OnceMap;
 use super::recorder::Recorder;
@@ -10,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::sys::{self, CUdevice_attribute, CUdevice_attribute_enum as attribute, CUresult};
 use std::ffi::CStr;
 use std::fmt;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 /// A GPU as this process uses it: its primary context, one stream, and the functions loaded on it.
 pub struct Context {
@@ -59,6 +60,7 @@ pub(super) struct Real {
     pub(super) context: sys::CUcontext,
     pub(super) stream: sys::CUstream,
     pub(super) pool: sys::CUmemoryPool,
+    pub(super) staging: Mutex<Staging>,
 }
 
 // SAFETY: the driver's handles may be used from any thread; what they point at is never freed, since contexts live as
@@ -211,7 +213,7 @@ impl Real {
             check(sys::cuDeviceGetDefaultMemPool(&mut pool, device), "find the memory pool")?;
             check(sys::cuMemPoolSetAttribute(pool, threshold, (&raw mut keep_all).cast()), "set up the memory pool")?;
         }
-        Ok(Real { context, stream, pool })
+        Ok(Real { context, stream, pool, staging: Mutex::new(Staging::new()?) })
     }
 }
 

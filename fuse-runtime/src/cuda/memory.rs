@@ -5,6 +5,7 @@ use super::status::{check, failure};
 use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::sys::{self, CUresult};
 use std::fmt;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// A block of device memory, returned to the pool when dropped.
@@ -64,13 +65,10 @@ impl Buffer {
             target.fill(0);
             return Ok(());
         };
-        let pointer = target.as_mut_ptr().cast();
-        // SAFETY: `span` checked the device range, the slice is the host range and is borrowed until the copy is done.
-        check(
-            unsafe { sys::cuMemcpyDtoHAsync_v2(pointer, address, target.len(), real.stream) },
-            "copy from the device",
-        )?;
-        real.synchronize()
+        match real.staging.try_lock() {
+            Ok(staging) if target.len() <= STAGED => staging.read(real, address, target),
+            _ => real.read(address, target),
+        }
     }
 
     /// Copies `len` bytes of `source` from `source_offset` on to the bytes from `offset` on; the ranges do not overlap.
@@ -128,7 +126,52 @@ impl fmt::Debug for Buffer {
     }
 }
 
+/// Reads up to this size go through pinned memory: measured on an H200, 7.6 us instead of 10 us for one element. Larger
+/// ones are as fast without, being bound by the host's own copying.
+const STAGED: usize = 64 << 10;
+
+/// Pinned host memory for small reads, used by one thread at a time.
+pub(super) struct Staging(NonNull<u8>);
+
+// SAFETY: the memory belongs to no thread and is never freed.
+unsafe impl Send for Staging {}
+
+impl Staging {
+    /// Memory of the current context.
+    pub(super) fn new() -> Result<Staging> {
+        let mut memory = std::ptr::null_mut();
+        // SAFETY: a context is current and the driver writes one address.
+        check(
+            unsafe { sys::cuMemHostAlloc(&mut memory, STAGED, sys::CU_MEMHOSTALLOC_PORTABLE) },
+            "allocate pinned memory",
+        )?;
+        let memory = NonNull::new(memory.cast::<u8>()).expect("the driver gives memory when it says so");
+        // SAFETY: the memory was just allocated with this size.
+        unsafe { memory.write_bytes(0, STAGED) };
+        Ok(Staging(memory))
+    }
+
+    fn read(&self, real: &Real, address: u64, target: &mut [u8]) -> Result<()> {
+        // SAFETY: the target is no longer than the memory, which is initialised and, under its lock, used by nobody else.
+        let staged = unsafe { std::slice::from_raw_parts_mut(self.0.as_ptr(), target.len()) };
+        real.read(address, staged)?;
+        target.copy_from_slice(staged);
+        Ok(())
+    }
+}
+
 impl Real {
+    /// Copies from an address the caller has checked to lie in a buffer, and waits.
+    fn read(&self, address: u64, target: &mut [u8]) -> Result<()> {
+        let pointer = target.as_mut_ptr().cast();
+        // SAFETY: the caller checked the device range, the slice is the host range and is borrowed until the copy is done.
+        check(
+            unsafe { sys::cuMemcpyDtoHAsync_v2(pointer, address, target.len(), self.stream) },
+            "copy from the device",
+        )?;
+        self.synchronize()
+    }
+
     /// An address from the pool. If there is none, waits for what is being freed, empties the pool and tries once more.
     pub(super) fn allocate(&self, context: &Context, len: usize) -> Result<u64> {
         self.make_current()?;
@@ -174,11 +217,12 @@ fn no_room(context: &Context, len: usize) -> Error {
 /// Whether the driver knows this host memory, as it does what was allocated or registered as pinned.
 fn is_pinned(memory: &[u8]) -> bool {
     let mut kind = 0u32;
-    let which = sys::CUpointer_attribute_enum::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+    let mut which = [sys::CUpointer_attribute_enum::CU_POINTER_ATTRIBUTE_MEMORY_TYPE];
+    let mut values = [(&raw mut kind).cast()];
     let address = memory.as_ptr() as sys::CUdeviceptr;
-    // SAFETY: the attribute is a u32; an address the driver does not know is an error, not a fault.
-    let status = unsafe { sys::cuPointerGetAttribute((&raw mut kind).cast(), which, address) };
-    status == CUresult::CUDA_SUCCESS
+    // SAFETY: the one attribute asked for is a u32. This form of the question has an answer for unknown addresses, 0.
+    let status = unsafe { sys::cuPointerGetAttributes(1, which.as_mut_ptr(), values.as_mut_ptr(), address) };
+    status == CUresult::CUDA_SUCCESS && kind != 0
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Dynamic shared memory a block may have without asking for more.
+/// Shared memory a block may have without asking for more.
 const SHARED_BY_DEFAULT: u32 = 48 << 10;
 
 /// A kernel loaded on one context; cloning is cheap, and it stays loaded as long as the process lives.
@@ -24,7 +24,9 @@ pub(crate) struct Function(Arc<Loaded>);
 struct Loaded {
     entry: Box<str>,
     handle: sys::CUfunction,
-    /// What the parameters take, where the driver can tell.
+    /// Shared memory its source asks for.
+    fixed_shared: u32,
+    /// What the parameters take, where that is known.
     args_len: Option<usize>,
     /// Whether the limit of dynamic shared memory was raised.
     raised: AtomicBool,
@@ -41,8 +43,9 @@ impl Function {
         &self.0.entry
     }
 
-    fn new(entry: &str, handle: sys::CUfunction, args_len: Option<usize>) -> Function {
-        Function(Arc::new(Loaded { entry: entry.into(), handle, args_len, raised: AtomicBool::new(false) }))
+    fn new(entry: &str, handle: sys::CUfunction, fixed_shared: u32, args_len: Option<usize>) -> Function {
+        let (entry, raised) = (entry.into(), AtomicBool::new(false));
+        Function(Arc::new(Loaded { entry, handle, fixed_shared, args_len, raised }))
     }
 }
 
@@ -64,7 +67,7 @@ impl Context {
         let key = program.key().and(entry.as_bytes());
         self.functions.get_or_try_make(key, || match &self.backend {
             Backend::Real(real) => real.load(&Cache::of_user().cubin(&program)?, entry, self.facts().driver_version),
-            Backend::Recording(_) => Ok(Function::new(entry, std::ptr::null_mut(), None)),
+            Backend::Recording(_) => Ok(Function::new(entry, std::ptr::null_mut(), 0, None)),
         })
     }
 
@@ -98,7 +101,10 @@ impl Real {
         // SAFETY: the module was just loaded, and the name ends with a zero byte.
         let status = unsafe { sys::cuModuleGetFunction(&mut handle, module, name.as_ptr()) };
         check(status, format_args!("find `{entry}` in its module"))?;
-        Ok(Function::new(entry, handle, args_len(handle, driver_version)))
+        let (mut fixed, which) = (0, attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+        // SAFETY: the function is loaded and the driver writes one number.
+        check(unsafe { sys::cuFuncGetAttribute(&mut fixed, which, handle) }, format_args!("inspect `{entry}`"))?;
+        Ok(Function::new(entry, handle, fixed.unsigned_abs(), args_len(handle, driver_version)))
     }
 
     fn launch(
@@ -119,7 +125,7 @@ impl Real {
             bytes.len()
         );
         self.make_current()?;
-        if shared > SHARED_BY_DEFAULT && !f.raised.load(Ordering::Relaxed) {
+        if shared + f.fixed_shared > SHARED_BY_DEFAULT && !f.raised.load(Ordering::Relaxed) {
             raise_shared_limit(f, context.facts().max_shared_per_block)?;
         }
         let mut len = bytes.len();
@@ -142,20 +148,20 @@ impl Real {
 /// Lets the blocks of `f` have all shared memory the device can give; done once, so that launches never lower it.
 #[cold]
 fn raise_shared_limit(f: &Loaded, device_limit: u32) -> Result<()> {
-    let mut fixed = 0;
-    let (of_source, limit) =
-        (attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
-    let doing = format!("raise the shared memory of `{}`", f.entry);
+    let limit = attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    let bytes = device_limit.saturating_sub(f.fixed_shared) as i32;
     // SAFETY: the function is loaded on the current context.
-    unsafe {
-        check(sys::cuFuncGetAttribute(&mut fixed, of_source, f.handle), &doing)?;
-        check(sys::cuFuncSetAttribute(f.handle, limit, device_limit as i32 - fixed), &doing)?;
-    }
+    let status = unsafe { sys::cuFuncSetAttribute(f.handle, limit, bytes) };
+    check(status, format_args!("raise the shared memory of `{}`", f.entry))?;
     f.raised.store(true, Ordering::Relaxed);
     Ok(())
 }
 
-/// The end of the last parameter of a kernel; drivers before 12.4 cannot tell.
+/// The end of the last parameter of a kernel, for the assertion that the arguments fit: the driver takes too few of them
+/// without complaint, and the kernel reads garbage.
+///
+/// Only in debug builds, because the count is found by asking for one too many, which compute-sanitizer reports.
+/// Drivers before 12.4 cannot tell.
 fn args_len(handle: sys::CUfunction, driver_version: u32) -> Option<usize> {
     let last = |end, index| {
         let (mut offset, mut size) = (0, 0);
@@ -163,7 +169,8 @@ fn args_len(handle: sys::CUfunction, driver_version: u32) -> Option<usize> {
         let status = unsafe { sys::cuFuncGetParamInfo(handle, index, &mut offset, &mut size) };
         if status == CUresult::CUDA_SUCCESS { Ok(offset + size) } else { Err(end) }
     };
-    (driver_version >= 12040).then(|| (0..).try_fold(0, last).unwrap_or_else(|end| end))
+    let known = cfg!(debug_assertions) && driver_version >= 12040;
+    known.then(|| (0..).try_fold(0, last).unwrap_or_else(|end| end))
 }
 
 #[cfg(test)]

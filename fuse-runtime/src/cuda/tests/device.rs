@@ -64,12 +64,36 @@ fn a_block_may_use_all_shared_memory() {
         tile[n - 1 - threadIdx.x] = threadIdx.x; fixed[0] = 1; __syncthreads();
         out[threadIdx.x] = tile[n - 1 - (threadIdx.x ^ 1)] + fixed[0]; }";
     let f = kernel(&context, body);
-    let shared = context.facts().max_shared_per_block - 1024;
+    let shared = context.facts().max_shared_per_block - 16;
     let out = upload(&context, &[0.0; 32]);
     let mut args = Args::new();
     args.pointer(out.ptr()).push((shared / 4) as i32);
     context.launch(&f, [1; 3], [32, 1, 1], shared, &args).unwrap();
     assert_eq!(download(&out)[..4], [2.0, 1.0, 4.0, 3.0]);
+}
+
+#[test]
+fn fixed_shared_memory_counts_towards_the_limit() {
+    let Some(context) = context_or_skip() else { return };
+    let body = "float* out) {
+        extern __shared__ float tile[]; __shared__ float fixed[8 << 8];
+        fixed[threadIdx.x] = tile[threadIdx.x] = 1; __syncthreads(); *out = fixed[7] + tile[8]; }";
+    let f = kernel(&context, body);
+    let out = upload(&context, &[0.0]);
+    let mut args = Args::new();
+    args.pointer(out.ptr());
+    context.launch(&f, [1; 3], [32, 1, 1], 44 << 10, &args).unwrap();
+    assert_eq!(download(&out), [2.0]);
+}
+
+#[cfg(debug_assertions)]
+#[test]
+#[should_panic(expected = "`k` takes 12 bytes of arguments, 8 were given")]
+fn too_few_arguments_are_an_error_of_the_compiler() {
+    let Some(context) = context_or_skip() else { panic!("`k` takes 12 bytes of arguments, 8 were given") };
+    let mut args = Args::new();
+    args.pointer(0);
+    let _ = context.launch(&kernel(&context, "float* out, int n) {}"), [1; 3], [1; 3], 0, &args);
 }
 
 #[test]
@@ -94,7 +118,7 @@ fn a_fault_of_a_kernel_reaches_the_host_once() {
         extern "C" __global__ void faulty(Fault* fault, unsigned long long call) {
             fault->last_call = call;
             if (atomicCAS(&fault->code, 0u, 0xffffffffu) != 0u) return;
-            fault->op = 7; fault->call = call; fault->value = threadIdx.x - threadIdx.x - 3; fault->extent = 4;
+            fault->op = 7; fault->call = call; fault->value = -3; fault->extent = 4;
             __threadfence_system();
             *(volatile unsigned*)&fault->code = 1;
         }"#;
@@ -182,9 +206,7 @@ fn check_product(context: &Arc<Context>, matmul: Matmul, lens: [usize; 2], bias:
     let c = Matrix { address: on_c.ptr(), row_stride: n as isize, col_stride: 1, batch_stride: (m * n) as isize };
     let bias_address = bias.then_some(on_bias.ptr());
     let full = Matmul { a: at(&on_a, matmul.a), b: at(&on_b, matmul.b), c, bias: bias_address, ..matmul };
-    if !context.matmul(&full).unwrap() {
-        panic!("declined: {full:?}");
-    }
+    assert!(context.matmul(&full).unwrap(), "declined: {full:?}");
     let place = |matrix: Matrix, index: usize, row: usize, col: usize| {
         index * matrix.batch_stride as usize + row * matrix.row_stride as usize + col * matrix.col_stride as usize
     };
@@ -213,10 +235,6 @@ fn the_library_multiplies_every_type_and_layout() {
         ] {
             let lens = [batch * 24 * 32, batch * 16 * 48];
             for (bias, relu) in [(false, false), (true, false), (true, true), (false, true)] {
-                // cuBLASLt has no epilogues for f64.
-                if dtype == DType::F64 && (bias || relu) {
-                    continue;
-                }
                 let matmul = Matmul { dtype, batch, m, n, k, a, b, c: a, bias: None, relu, tf32: false };
                 check_product(&context, matmul, lens, bias);
             }
