@@ -127,11 +127,13 @@ impl Graph {
 
     /// Adds a node and infers its types by the row's rule; equalities that stay open become checks.
     pub fn try_push(&mut self, op: Op, args: &[Val], attrs: Vec<Attr>) -> Result<Val, Fault> {
-        let mut rules = Rules::default();
+        let name = |sym: Sym| self.syms[sym.0 as usize].name.clone();
+        let mut rules = Rules { names: Some(&name), ..Rules::default() };
         let types: Vec<&Ty> = args.iter().map(|&v| self.ty(v)).collect();
-        let outs = (op.infer)(&mut rules, &types, &attrs)?;
+        let outs = op.types(&mut rules, &types, &attrs)?;
+        let checks = rules.checks;
         let val = self.push_typed(op, args.to_vec(), attrs, outs);
-        self.checks.extend(rules.checks.into_iter().map(|c| (val.node, c)));
+        self.checks.extend(checks.into_iter().map(|c| (val.node, c)));
         Ok(val)
     }
 

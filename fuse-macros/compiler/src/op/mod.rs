@@ -1,11 +1,65 @@
 //! The op table: one row per op, read by every stage, by both back ends, by the runtime's eager methods and by the tests.
 //!
 //! Adding an op is adding a row. A row that other files would have to name again is missing a column.
+//!
+//! A call becomes a node like this: the receiver and every parameter of kind `Operand`, `Tensor`, `TensorOf`, `Mask`,
+//! `Tensors`, `Scalar`, `ScalarOf` or `Branch` become operands, in order; every other parameter becomes an attribute, in
+//! order. `Device` becomes neither. A row with [`Call::Function`] and no tensor operand has the element type of its result
+//! as one more attribute at the end.
 
-use crate::types::{DType, Dim, Ty};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::fmt;
-use std::ops::Deref;
+mod arithmetic;
+mod attention;
+mod attr;
+mod bits;
+mod build;
+mod compare;
+mod create;
+mod float;
+mod handle;
+pub mod helpers;
+mod host;
+mod index;
+mod join;
+mod loss;
+mod matmul;
+mod norm;
+mod num;
+mod reduce;
+pub mod rules;
+mod source;
+#[cfg(test)]
+mod tests;
+mod views;
+
+pub use attr::{Attr, Literal, Val};
+pub use build::Build;
+pub use handle::{Op, table};
+pub use num::Num;
+pub use rules::{Check, Fault, Rules};
+
+use crate::types::{DType, Ty};
+use serde::{Deserialize, Serialize};
+
+/// The rows by family, in the order of the documentation.
+fn families() -> [&'static [OpInfo]; 15] {
+    [
+        arithmetic::ROWS,
+        float::ROWS,
+        compare::ROWS,
+        bits::ROWS,
+        reduce::ROWS,
+        norm::ROWS,
+        loss::ROWS,
+        matmul::ROWS,
+        attention::ROWS,
+        views::ROWS,
+        join::ROWS,
+        index::ROWS,
+        create::ROWS,
+        host::ROWS,
+        source::ROWS,
+    ]
+}
 
 /// One row of the op table.
 pub struct OpInfo {
@@ -13,49 +67,153 @@ pub struct OpInfo {
     pub name: &'static str,
     /// One sentence for the docs, without the final full stop.
     pub doc: &'static str,
+    /// How users call it.
+    pub call: Call,
+    /// The Rust operator that means it, if one does.
+    pub operator: Option<&'static str>,
     /// How the op is lowered.
     pub class: Class,
     /// What follows the receiver in a call, in order.
     pub params: &'static [Param],
     /// The element types the receiver may have.
     pub accepts: Accepts,
-    /// The type rule.
-    pub infer: fn(&mut Rules, &[&Ty], &[Attr]) -> Result<Vec<Ty>, Fault>,
+    /// The type rule; [`OpInfo::types`] is the way to ask it.
+    pub infer: Infer,
     /// The text, values and algebra of an elementwise op.
     pub scalar: Option<Scalar>,
     /// The graph of simpler ops a composite stands for.
-    pub decompose: Option<fn(&mut dyn Build, &[Val], &[Attr]) -> Vec<Val>>,
+    pub decompose: Option<Decompose>,
     /// What else than computing its values the op does.
     pub effect: OpEffect,
     /// Where tests sample float operands.
     pub domain: (f64, f64),
 }
 
+/// A type rule: the types of the results from the types of the operands.
+pub type Infer = fn(&mut Rules, &[&Ty], &[Attr]) -> Result<Vec<Ty>, Fault>;
+
+/// The graph of simpler ops a composite stands for; gives one value per result.
+pub type Decompose = fn(&mut dyn Build, &[Val], &[Attr]) -> Vec<Val>;
+
+impl OpInfo {
+    /// What rows start from: a composite method on any element type whose result has the type of its receiver.
+    const BASE: OpInfo = OpInfo {
+        name: "",
+        doc: "",
+        call: Call::Method,
+        operator: None,
+        class: Class::Composite,
+        params: &[],
+        accepts: Accepts::Any,
+        infer: rules::same,
+        scalar: None,
+        decompose: None,
+        effect: OpEffect::Pure,
+        domain: (-4.0, 4.0),
+    };
+
+    /// The types of the results, or why the operands do not fit. What must hold at run time is added to `rules`.
+    pub fn types(&self, rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Result<Vec<Ty>, Fault> {
+        rules.op = self.name;
+        if let Some(receiver) = args.first()
+            && !self.accepts.contains(receiver.dtype)
+        {
+            return Err(rules::wrong_dtype(self, receiver.dtype));
+        }
+        (self.infer)(rules, args, attrs)
+    }
+
+    /// Whether a node of this op can meet an index out of range, or an integer division by zero on this element type.
+    pub fn may_fault(&self, dtype: DType) -> bool {
+        self.effect == OpEffect::MayFault && (self.class != Class::Elementwise || !dtype.is_float())
+    }
+}
+
+/// How users call an op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// `x.op(..)`.
+    Method,
+    /// `x.op(..)` on `&mut self`: the result takes the place of the receiver.
+    Mutating,
+    /// `Tensor::op(..)`.
+    Function,
+    /// Written by the compiler only.
+    Internal,
+}
+
 /// How an op is lowered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// One result element from the operand elements at the same index.
+    /// One result element from the operand elements at the same index; operands broadcast.
     Elementwise,
+    /// A conversion of every element, as Rust's `as`. Attribute: the element type.
+    Cast,
     /// Another view of the same elements: no arithmetic, often no copy.
-    View,
-    /// Many elements to one along some axes.
+    View(ViewKind),
+    /// Many elements to one along an axis (attribute: the axis), or all to one (no attribute).
     Reduce(Reduction),
-    /// Sequential along one axis.
-    Scan,
-    /// A product of matrices, with or without leading batch axes.
+    /// Sequential along one axis. Attribute: the axis.
+    Scan(Reduction),
+    /// A product of matrices `[batch.., m, k]` and `[batch.., k, n]`; batch axes broadcast. Attribute, optional: an
+    /// element type for the result, wider than the operands', to which the sums are rounded instead.
     Matmul,
-    /// Reads elements at computed positions.
+    /// Operands `x, index`, attribute: an axis. The result has the extents to which `x` with that axis cut down to 1
+    /// and `index` broadcast; its elements are those of `x` at the position along the axis that `index` holds.
     Gather,
-    /// Writes or adds elements at computed positions.
+    /// Operands `x, index, src`, attributes: an axis and whether to add. A copy of `x` in which the element at the
+    /// position along the axis that `index` holds is replaced by the element of `src` or has it added, in row-major
+    /// order of `src`. `index` broadcasts to `src`; along other axes `src` covers the first positions of `x`.
     Scatter,
-    /// Joins tensors.
+    /// Operands `x, src`, attributes: an axis and a start. A copy of `x` in which the positions from `start` on along
+    /// the axis are those of `src`.
+    Write,
+    /// Operands one after the other along an axis. Attribute: the axis.
     Join,
-    /// A source without tensor operands: inputs, constants, iota, random draws.
-    Source,
+    /// A value without tensor operands.
+    Source(Source),
     /// Stands for a graph of simpler ops.
     Composite,
     /// Runs on the host and breaks the graph: `item`, `to_vec`.
     Host,
+}
+
+/// What a view does. Attributes are those of the op of the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ViewKind {
+    /// Other extents for the same elements in row-major order. Attribute: the extents.
+    Reshape,
+    /// Axis `k` of the result is axis `order[k]` of the operand. Attribute: the order.
+    Permute,
+    /// NumPy broadcasting, with leading axes added. Attribute: the extents.
+    Expand,
+    /// Some positions of one axis. Attributes: axis, start, length.
+    Narrow,
+    /// A new axis of extent 1. Attribute: where it stands in the result.
+    Unsqueeze,
+    /// An axis of extent 1 less. Attribute: the axis.
+    Squeeze,
+    /// Axes reversed. Attribute: the axes.
+    Flip,
+}
+
+/// Where a value without tensor operands comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// The n-th tensor argument. Attribute: n.
+    Input,
+    /// The n-th host scalar, of rank 0. Attribute: n.
+    Scalar,
+    /// A constant of rank 0. Attributes: literal, element type.
+    Constant,
+    /// A size as a number of rank 0. Attributes: formula, element type.
+    Size,
+    /// The row-major positions of a tensor of these extents, in i64. Attribute: the extents.
+    Index,
+    /// Uniform f32 in [0, 1). Attribute: the extents.
+    Uniform,
+    /// Standard normal f32. Attribute: the extents.
+    Normal,
 }
 
 /// What a reduction combines with.
@@ -84,37 +242,59 @@ pub struct Param {
     pub kind: ParamKind,
 }
 
+/// A parameter, for rows to be short.
+const fn param(name: &'static str, kind: ParamKind) -> Param {
+    Param { name, kind }
+}
+
 /// What a parameter of an op takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamKind {
-    /// A tensor (or scalar) of the receiver's element type that broadcasts with it.
+    /// A tensor (or scalar) of the receiver's element type that broadcasts with it. A scalar is a value of rank 0 and of
+    /// the element type's compute type.
     Operand,
+    /// A tensor (or scalar) of any element type, the same in all parameters of this kind.
+    Branch,
     /// A tensor of the receiver's element type.
     Tensor,
     /// A tensor of one given element type, such as i64 indices or a bool mask.
     TensorOf(DType),
-    /// An optional attention mask.
+    /// An optional attention mask: bool, or of the receiver's element type. Left out, there is no operand.
     Mask,
-    /// Tensors of the receiver's element type.
+    /// Tensors of one element type, as an array or slice.
     Tensors,
-    /// An axis, negative from the end.
-    Axis,
-    /// Several axes.
-    Axes,
-    /// A size or a position.
-    Dim,
-    /// Several sizes.
-    Dims,
-    /// A host integer.
-    Int,
-    /// A host float.
-    Float,
-    /// A host flag.
-    Bool,
-    /// A scalar of the receiver's element type.
+    /// A scalar of the receiver's (or result's) element type: an operand of rank 0 and of its compute type.
     Scalar,
-    /// An element type, written as a type argument.
+    /// A host number of one given type: an operand of rank 0 and of that type.
+    ScalarOf(DType),
+    /// An axis, negative from the end: `Attr::Int`.
+    Axis,
+    /// Several axes: `Attr::Ints`.
+    Axes,
+    /// A size or a position: `Attr::Dim`.
+    Dim,
+    /// Several sizes: `Attr::Dims`.
+    Dims,
+    /// A bound of a range: `Attr::Dim`, or `Attr::Float` for a float known at compile time.
+    Bound,
+    /// How many results there are, from what the call is assigned to: `Attr::Int`. No argument of the call.
+    Count,
+    /// A host flag: `Attr::Bool`.
+    Bool,
+    /// One of the variants of an enum of the prelude, by its position: `Attr::Int`.
+    Choice(&'static str, &'static [&'static str]),
+    /// An element type, written as a type argument: `Attr::DType`.
     DType,
+    /// A device, always the last argument.
+    Device,
+}
+
+impl ParamKind {
+    /// Whether the argument becomes an operand of the node, rather than an attribute.
+    pub fn is_operand(self) -> bool {
+        use ParamKind::*;
+        matches!(self, Operand | Branch | Tensor | TensorOf(_) | Mask | Tensors | Scalar | ScalarOf(_))
+    }
 }
 
 /// The element types a receiver may have.
@@ -150,33 +330,42 @@ impl Accepts {
 
 /// The elementwise columns.
 pub struct Scalar {
-    /// CUDA C++ over `{0}`, `{1}`, ... in the compute type; may call helpers of the helper table, whose names start with `fuse_`.
+    /// CUDA C++ over `{0}`, `{1}`, ... in the compute type; may call functions of the table of [`helpers`]. What is put
+    /// in the place of `{0}` is a name or stands in parentheses.
     pub cuda: &'static str,
     /// Rust over `{0}`, `{1}`, ... in the compute type; functions of the runtime's `math` module are written `m::name`.
     pub rust: &'static str,
+    /// The two texts for integers, where they differ: `(cuda, rust)`.
+    pub int: Option<(&'static str, &'static str)>,
     /// The reference value.
     pub eval: fn(&[Num]) -> Num,
     /// Facts the optimiser may use.
     pub facts: &'static [Fact],
     /// Whether the op costs more than a few instructions an element, so that it is not worth computing twice.
     pub heavy: bool,
+    /// Whether a zero in operand 1 is a fault on integers. The text itself then gives 0.
+    pub zero_fault: bool,
 }
 
-/// A value of the reference evaluator.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Num {
-    /// A float in double precision.
-    F(f64),
-    /// An integer; the evaluator wraps it to its declared width.
-    I(i64),
-    /// A bool.
-    B(bool),
+impl Scalar {
+    const BASE: Scalar =
+        Scalar { cuda: "", rust: "", int: None, eval: |x| x[0], facts: &[], heavy: false, zero_fault: false };
+
+    /// The CUDA text for operands of this element type.
+    pub fn cuda_for(&self, dtype: DType) -> &'static str {
+        self.int.filter(|_| dtype.is_int()).map_or(self.cuda, |(cuda, _)| cuda)
+    }
+
+    /// The Rust text for operands of this element type.
+    pub fn rust_for(&self, dtype: DType) -> &'static str {
+        self.int.filter(|_| dtype.is_int()).map_or(self.rust, |(_, rust)| rust)
+    }
 }
 
 /// An algebraic fact about an elementwise op.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fact {
-    /// `f(a, b) = f(b, a)`, bit for bit.
+    /// `f(a, b) = f(b, a)`, bit for bit but for NaN payloads.
     Commutative,
     /// `f(x, c) = x` for this constant, on every float including signed zeros, NaN and infinities.
     RightIdentity(f64),
@@ -186,7 +375,7 @@ pub enum Fact {
     Involution,
     /// `f(f(x)) = f(x)`.
     Idempotent,
-    /// Exactly rounded by IEEE 754, so constants may be folded through it.
+    /// Exactly rounded by IEEE 754 (or exact on integers), so constants may be folded through it.
     Exact,
 }
 
@@ -197,162 +386,6 @@ pub enum OpEffect {
     Pure,
     /// Draws random numbers, in program order.
     Rng,
-    /// May meet an index out of range or an integer division by zero.
+    /// May meet an index out of range or an integer division by zero; [`OpInfo::may_fault`] says on which element types.
     MayFault,
-}
-
-/// A value of a graph: one result of one node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Val {
-    /// The node.
-    pub node: u32,
-    /// Which of its results.
-    pub out: u32,
-}
-
-/// An attribute of a node: a parameter that is no tensor.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Attr {
-    /// A host integer known at compile time: an axis, an exponent.
-    Int(i64),
-    /// Several of them.
-    Ints(Vec<i64>),
-    /// A host float known at compile time.
-    Float(f64),
-    /// A host flag.
-    Bool(bool),
-    /// A size or position, possibly symbolic.
-    Dim(Dim),
-    /// Several of them.
-    Dims(Vec<Dim>),
-    /// An element type.
-    DType(DType),
-    /// A constant of the graph.
-    Lit(Literal),
-}
-
-/// A constant, exact to the bit.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub enum Literal {
-    /// A float; rounded to the element type where it is used.
-    Float(f64),
-    /// An integer.
-    Int(i64),
-    /// A bool.
-    Bool(bool),
-}
-
-impl PartialEq for Literal {
-    /// Equal bits, so that -0.0 differs from 0.0 and NaN equals itself.
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Literal::Float(a), Literal::Float(b)) => a.to_bits() == b.to_bits(),
-            (Literal::Int(a), Literal::Int(b)) => a == b,
-            (Literal::Bool(a), Literal::Bool(b)) => a == b,
-            _ => false,
-        }
-    }
-}
-
-/// Where type rules report what must hold at run time.
-#[derive(Default)]
-pub struct Rules {
-    /// Equalities that could not be decided.
-    pub checks: Vec<Check>,
-}
-
-/// An equality of extents that is left to run time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Check {
-    /// One side.
-    pub left: Dim,
-    /// The other side.
-    pub right: Dim,
-    /// Whether 1 on either side is fine too (broadcasting).
-    pub broadcast: bool,
-    /// The message around the two numbers, with `{left}` and `{right}`.
-    pub text: String,
-}
-
-/// Why operands do not fit, in the user's words: `message`, then a way out.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Fault {
-    /// What happened. Operand `k` is written `{k}`, its name is filled in by who knows it.
-    pub message: String,
-    /// What to do, if there is something.
-    pub help: Option<String>,
-    /// The operand to point at, if it is one.
-    pub operand: Option<usize>,
-}
-
-/// What a decomposition builds on; the graph implements it.
-pub trait Build {
-    /// Adds a node.
-    fn push(&mut self, op: Op, args: &[Val], attrs: Vec<Attr>) -> Val;
-    /// The type of a value.
-    fn ty(&self, val: Val) -> &Ty;
-}
-
-/// A handle of a row, compared, printed and stored by name.
-#[derive(Clone, Copy)]
-pub struct Op(&'static OpInfo);
-
-impl Op {
-    /// The row of this name.
-    ///
-    /// # Panics
-    /// If there is none: names come from this crate or have been looked up with [`Op::find`].
-    pub fn named(name: &str) -> Op {
-        Op::find(name).unwrap_or_else(|| panic!("no op is called `{name}`"))
-    }
-
-    /// Looks a row up by name.
-    pub fn find(name: &str) -> Option<Op> {
-        table().iter().find(|row| row.name == name).map(|row| Op(row))
-    }
-}
-
-impl Deref for Op {
-    type Target = OpInfo;
-    fn deref(&self) -> &OpInfo {
-        self.0
-    }
-}
-
-impl PartialEq for Op {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for Op {}
-
-impl std::hash::Hash for Op {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
-    }
-}
-
-impl fmt::Debug for Op {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-impl Serialize for Op {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.serialize_str(self.name)
-    }
-}
-
-impl<'de> Deserialize<'de> for Op {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(d)?;
-        Op::find(&name).ok_or_else(|| serde::de::Error::custom(format!("no op is called `{name}`")))
-    }
-}
-
-/// Every row, in the order of the documentation.
-pub fn table() -> &'static [OpInfo] {
-    &[]
 }

@@ -24,6 +24,8 @@ pub enum DType {
     Bool,
     /// The n-th generic element type of the compiled function (`T: Float`); it becomes a define of the CUDA text.
     Param(u8),
+    /// What the n-th generic element type is computed in: f64 for f64, f32 for the other floats.
+    Compute(u8),
 }
 
 impl DType {
@@ -31,9 +33,10 @@ impl DType {
     pub const ALL: [DType; 8] =
         [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8, DType::Bool];
 
-    /// The Rust spelling: `f32`, `bf16`, `bool`, or `T0` for a generic one.
+    /// The Rust spelling: `f32`, `bf16`, `bool`, or `T0` for a generic one and `C0` for what that is computed in.
     pub fn name(self) -> &'static str {
         const PARAMS: [&str; 4] = ["T0", "T1", "T2", "T3"];
+        const COMPUTES: [&str; 4] = ["C0", "C1", "C2", "C3"];
         match self {
             DType::F32 => "f32",
             DType::F64 => "f64",
@@ -44,6 +47,7 @@ impl DType {
             DType::U8 => "u8",
             DType::Bool => "bool",
             DType::Param(n) => PARAMS[n as usize],
+            DType::Compute(n) => COMPUTES[n as usize],
         }
     }
 
@@ -54,13 +58,13 @@ impl DType {
             DType::F32 | DType::I32 => 4,
             DType::F16 | DType::BF16 => 2,
             DType::U8 | DType::Bool => 1,
-            DType::Param(_) => 0,
+            DType::Param(_) | DType::Compute(_) => 0,
         }
     }
 
     /// Whether values are floating point. Generic types are always `Float`.
     pub fn is_float(self) -> bool {
-        matches!(self, DType::F32 | DType::F64 | DType::F16 | DType::BF16 | DType::Param(_))
+        matches!(self, DType::F32 | DType::F64 | DType::F16 | DType::BF16 | DType::Param(_) | DType::Compute(_))
     }
 
     /// Whether values are integers (not bool).
@@ -73,17 +77,20 @@ impl DType {
         matches!(self, DType::F16 | DType::BF16)
     }
 
-    /// The type one element is computed in: f32 for the halves, itself otherwise.
-    ///
-    /// A generic type computes in a generic compute type, so it stays itself here and is resolved where it is instantiated.
+    /// The type one element is computed in: f32 for the halves, `C0` for `T0`, itself otherwise.
     pub fn compute(self) -> DType {
-        if self.is_half() { DType::F32 } else { self }
+        match self {
+            DType::F16 | DType::BF16 => DType::F32,
+            DType::Param(n) => DType::Compute(n),
+            wide => wide,
+        }
     }
 
     /// Puts concrete types in the place of generic ones.
     pub fn instantiate(self, params: &[DType]) -> DType {
         match self {
             DType::Param(n) => params[n as usize],
+            DType::Compute(n) => params[n as usize].compute(),
             concrete => concrete,
         }
     }

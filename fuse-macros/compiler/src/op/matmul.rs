@@ -1,0 +1,175 @@
+//! Products of matrices.
+
+use super::ParamKind::Tensor;
+use super::build::Ops;
+use super::rules::{self, Fault, Rules, Types};
+use super::{Accepts, Attr, Class, OpInfo, Val, param};
+use crate::types::{Dim, Ty};
+
+pub(super) const ROWS: &[OpInfo] = &[
+    OpInfo {
+        name: "matmul",
+        doc: "The product of the matrices in the last two axes; axes before them broadcast",
+        class: Class::Matmul,
+        params: &[param("other", Tensor)],
+        accepts: Accepts::Number,
+        infer: matmul_type,
+        ..OpInfo::BASE
+    },
+    OpInfo {
+        name: "linear",
+        doc: "x w^T + b with `weight` of extents [out, in], rounded once",
+        params: &[param("weight", Tensor), param("bias", Tensor)],
+        accepts: Accepts::Float,
+        infer: linear_type,
+        decompose: Some(|b, args, _| {
+            let mut o = Ops(b);
+            let weight = o.permute(args[1], &[1, 0]);
+            let vector = o.rank(args[0]) == 1;
+            let x = if vector { o.unsqueeze(args[0], 0) } else { args[0] };
+            let result = product_plus(&mut o, x, weight, args[2]);
+            vec![if vector { o.squeeze(result, 0) } else { result }]
+        }),
+        ..OpInfo::BASE
+    },
+    OpInfo {
+        name: "addmm",
+        doc: "The receiver plus the product of two matrices, rounded once",
+        params: &[param("a", Tensor), param("b", Tensor)],
+        accepts: Accepts::Float,
+        infer: |rules, args, _| plus_product_type(rules, args, 2),
+        decompose: Some(|b, args, _| vec![product_plus(&mut Ops(b), args[1], args[2], args[0])]),
+        ..OpInfo::BASE
+    },
+    OpInfo {
+        name: "baddbmm",
+        doc: "The receiver plus the products of two batches of matrices, rounded once",
+        params: &[param("a", Tensor), param("b", Tensor)],
+        accepts: Accepts::Float,
+        infer: |rules, args, _| plus_product_type(rules, args, 3),
+        decompose: Some(|b, args, _| vec![product_plus(&mut Ops(b), args[1], args[2], args[0])]),
+        ..OpInfo::BASE
+    },
+];
+
+/// The product of two matrices, not rounded below the compute type.
+pub(super) fn wide_product(o: &mut Ops, a: Val, b: Val) -> Val {
+    let compute = o.dtype(a).compute();
+    let attrs = if compute == o.dtype(a) { vec![] } else { vec![Attr::DType(compute)] };
+    o.with("matmul", &[a, b], attrs)
+}
+
+/// `a b + bias`, rounded once.
+fn product_plus(o: &mut Ops, a: Val, b: Val, bias: Val) -> Val {
+    let product = wide_product(o, a, b);
+    let bias = o.widen(bias);
+    let sum = o.add(product, bias);
+    o.cast(sum, o.dtype(a))
+}
+
+fn matmul_type(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
+    let dims = product_dims(rules, args, 0, 1)?;
+    let dtype = attrs.first().map_or(args[0].dtype, Attr::dtype);
+    Ok(vec![Ty::new(dtype, dims)])
+}
+
+/// The extents of the product of operands `a` and `b`.
+pub(super) fn product_dims(rules: &mut Rules, args: &[&Ty], a: usize, b: usize) -> Result<Vec<Dim>, Fault> {
+    for operand in [a, b] {
+        if args[operand].rank() < 2 {
+            let message = format!("`{}` is for matrices, {{{operand}}} has rank {}", rules.op, args[operand].rank());
+            return Err(Fault::new(message)
+                .help("`unsqueeze` makes a vector a matrix of one row or column")
+                .at(operand));
+        }
+    }
+    same_dtype(rules, args, a, b)?;
+    let (left, right) = (args[a], args[b]);
+    let [left_batch @ .., m, k] = left.dims.as_slice() else { unreachable!() };
+    let [right_batch @ .., other_k, n] = right.dims.as_slice() else { unreachable!() };
+    equal_inner(rules, (a, k), (b, other_k), n == k)?;
+    let mut dims = rules.broadcast_two(left_batch, right_batch, b)?;
+    dims.extend([m.clone(), n.clone()]);
+    Ok(dims)
+}
+
+fn same_dtype(rules: &Rules, args: &[&Ty], a: usize, b: usize) -> Result<(), Fault> {
+    if args[a].dtype == args[b].dtype {
+        return Ok(());
+    }
+    let message = format!(
+        "operands of `{}` have different element types: {{{a}}} is {}, {{{b}}} is {}",
+        rules.op, args[a].dtype, args[b].dtype
+    );
+    Err(Fault::new(message).help(format!("`cast::<{}>()` converts", args[a].dtype)).at(b))
+}
+
+fn equal_inner(
+    rules: &mut Rules,
+    (a, left): (usize, &Dim),
+    (b, right): (usize, &Dim),
+    transposed_fits: bool,
+) -> Result<(), Fault> {
+    let op = rules.op;
+    if rules.equal(left, right, || format!("inner dimensions of `{op}` differ: k = {{left}} and k = {{right}}")) {
+        return Ok(());
+    }
+    let (left, right) = (rules.show(left), rules.show(right));
+    let fault =
+        Fault::new(format!("inner dimensions of `{op}` differ: {{{a}}} has k = {left}, {{{b}}} has k = {right}")).at(b);
+    Err(if transposed_fits { fault.help(format!("`{{{b}}}.t()` would give k = {left}")) } else { fault })
+}
+
+fn linear_type(rules: &mut Rules, args: &[&Ty], _: &[Attr]) -> Types {
+    let x = args[0];
+    rules::need_rank(rules, args, 1, 2)?;
+    rules::need_rank(rules, args, 2, 1)?;
+    same_dtype(rules, args, 0, 1)?;
+    same_dtype(rules, args, 0, 2)?;
+    let (out, inner) = (&args[1].dims[0], &args[1].dims[1]);
+    let Some(last) = x.dims.last() else {
+        return Err(Fault::new("`linear` needs an axis of features, {0} has rank 0").at(0));
+    };
+    if !rules.equal(last, inner, || "`linear`: {left} features against a weight for {right}".to_owned()) {
+        let fault = Fault::new(format!(
+            "`linear`: {{0}} has {} features, {{1}} is for {}",
+            rules.show(last),
+            rules.show(inner)
+        ));
+        let turned = out == last;
+        let fault = if turned { fault.help("the weight has extents [out, in]: `{1}.t()` would fit") } else { fault };
+        return Err(fault.at(1));
+    }
+    if !rules.equal(out, &args[2].dims[0], || "`linear`: {left} outputs and a bias for {right}".to_owned()) {
+        let (out, bias) = (rules.show(out), rules.show(&args[2].dims[0]));
+        return Err(Fault::new(format!("`linear`: {{1}} has {out} outputs, {{2}} is for {bias}")).at(2));
+    }
+    let mut dims = x.dims.clone();
+    dims[x.rank() - 1] = out.clone();
+    Ok(vec![Ty::new(x.dtype, dims)])
+}
+
+fn plus_product_type(rules: &mut Rules, args: &[&Ty], rank: usize) -> Types {
+    rules::need_rank(rules, args, 1, rank)?;
+    rules::need_rank(rules, args, 2, rank)?;
+    same_dtype(rules, args, 0, 1)?;
+    let product = product_dims(rules, args, 1, 2)?;
+    let dims = rules.broadcast_two(&product, &args[0].dims, 0)?;
+    grows_not(rules, &dims, &product)?;
+    Ok(vec![Ty::new(args[0].dtype, dims)])
+}
+
+/// The receiver broadcasts to the product, not the other way round.
+fn grows_not(rules: &mut Rules, joint: &[Dim], product: &[Dim]) -> Result<(), Fault> {
+    let op = rules.op;
+    let fits = joint.len() == product.len()
+        && joint.iter().zip(product).all(|(joint, own)| {
+            rules.equal(joint, own, || {
+                format!("`{op}`: the receiver has extent {{left}} where the product has {{right}}")
+            })
+        });
+    match fits {
+        true => Ok(()),
+        false => Err(Fault::new(format!("`{op}`: {{0}} is larger than the product {}", rules.show_all(product))).at(0)),
+    }
+}

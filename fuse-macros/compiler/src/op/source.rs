@@ -1,0 +1,91 @@
+//! Rows that only the compiler writes: what graphs are fed with, and the primitives decompositions need.
+
+use super::ParamKind::{Axis, DType as Kind, Dim as Size, Dims};
+use super::rules::Types;
+use super::{Accepts, Attr, Call, Class, OpEffect, OpInfo, Reduction, Source, param};
+use crate::types::{DType, Ty};
+
+const INTERNAL: OpInfo = OpInfo { call: Call::Internal, ..OpInfo::BASE };
+
+pub(super) const ROWS: &[OpInfo] = &[
+    OpInfo {
+        name: "input",
+        doc: "The n-th tensor argument",
+        class: Class::Source(Source::Input),
+        infer: |_, _, _| panic!("the type of an input is given"),
+        ..INTERNAL
+    },
+    OpInfo {
+        name: "scalar",
+        doc: "The n-th host scalar",
+        class: Class::Source(Source::Scalar),
+        infer: |_, _, _| panic!("the type of a scalar is given"),
+        ..INTERNAL
+    },
+    OpInfo {
+        name: "constant",
+        doc: "A constant",
+        class: Class::Source(Source::Constant),
+        infer: |_, _, attrs| number_type(&attrs[1]),
+        ..INTERNAL
+    },
+    OpInfo {
+        name: "size",
+        doc: "A size as a number",
+        class: Class::Source(Source::Size),
+        params: &[param("size", Size), param("dtype", Kind)],
+        infer: |_, _, attrs| number_type(&attrs[1]),
+        ..INTERNAL
+    },
+    OpInfo {
+        name: "index",
+        doc: "The row-major positions of a tensor of these extents",
+        class: Class::Source(Source::Index),
+        params: &[param("shape", Dims)],
+        infer: |_, _, attrs| Ok(vec![Ty::new(DType::I64, attrs[0].dims())]),
+        ..INTERNAL
+    },
+    OpInfo {
+        name: "uniform",
+        doc: "Uniform random f32 in [0, 1)",
+        class: Class::Source(Source::Uniform),
+        params: &[param("shape", Dims)],
+        infer: |_, _, attrs| Ok(vec![Ty::new(DType::F32, attrs[0].dims())]),
+        effect: OpEffect::Rng,
+        ..INTERNAL
+    },
+    OpInfo {
+        name: "normal",
+        doc: "Standard normal random f32",
+        class: Class::Source(Source::Normal),
+        params: &[param("shape", Dims)],
+        infer: |_, _, attrs| Ok(vec![Ty::new(DType::F32, attrs[0].dims())]),
+        effect: OpEffect::Rng,
+        ..INTERNAL
+    },
+    OpInfo {
+        name: "amax",
+        doc: "The largest element along an axis, NaN before all and -inf where there are none",
+        class: Class::Reduce(Reduction::Max),
+        params: &[param("dim", Axis)],
+        accepts: Accepts::Float,
+        infer: |rules, args, attrs| {
+            let mut ty = args[0].clone();
+            ty.dims.remove(rules.axis(attrs[0].int(), args[0].rank())?);
+            Ok(vec![ty])
+        },
+        ..INTERNAL
+    },
+    OpInfo {
+        name: "amax_all",
+        doc: "The largest element, NaN before all and -inf where there are none",
+        class: Class::Reduce(Reduction::Max),
+        accepts: Accepts::Float,
+        infer: |_, args, _| Ok(vec![Ty::new(args[0].dtype, [])]),
+        ..INTERNAL
+    },
+];
+
+fn number_type(dtype: &Attr) -> Types {
+    Ok(vec![Ty::new(dtype.dtype(), [])])
+}
