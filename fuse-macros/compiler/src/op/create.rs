@@ -93,7 +93,7 @@ pub(super) const ROWS: &[OpInfo] = &[
     OpInfo {
         name: "cast",
         doc: "Every element converted as by Rust's `as`: truncated, saturated, NaN to 0",
-        class: Class::Cast,
+        class: Class::Elementwise,
         params: &[param("dtype", Kind)],
         infer: |_, args, attrs| Ok(vec![args[0].with_dtype(attrs[0].dtype())]),
         ..OpInfo::BASE

@@ -145,10 +145,9 @@ pub enum Call {
 /// How an op is lowered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// One result element from the operand elements at the same index; operands broadcast.
+    /// One result element from the operand elements at the same index; operands broadcast. Of these, `cast` alone has no
+    /// text of its own, because what it is written as depends on both element types.
     Elementwise,
-    /// A conversion of every element, as Rust's `as`. Attribute: the element type.
-    Cast,
     /// Another view of the same elements: no arithmetic, often no copy.
     View(ViewKind),
     /// Many elements to one along an axis (attribute: the axis), or all to one (no attribute).

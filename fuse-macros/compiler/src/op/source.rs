@@ -1,8 +1,8 @@
 //! Rows that only the compiler writes: what graphs are fed with, and the primitives decompositions need.
 
 use super::ParamKind::{Axis, DType as Kind, Dim as Size, Dims};
-use super::rules::Types;
-use super::{Accepts, Attr, Call, Class, OpEffect, OpInfo, Reduction, Source, param};
+use super::rules::{self, Types};
+use super::{Accepts, Attr, Call, Class, OpEffect, OpInfo, Reduction, Scalar, Source, param};
 use crate::types::{DType, Ty};
 
 const INTERNAL: OpInfo = OpInfo { call: Call::Internal, ..OpInfo::BASE };
@@ -61,6 +61,14 @@ pub(super) const ROWS: &[OpInfo] = &[
         params: &[param("shape", Dims)],
         infer: |_, _, attrs| Ok(vec![Ty::new(DType::F32, attrs[0].dims())]),
         effect: OpEffect::Rng,
+        ..INTERNAL
+    },
+    OpInfo {
+        name: "contiguous",
+        doc: "A copy, contiguous in memory",
+        class: Class::Elementwise,
+        infer: rules::same,
+        scalar: Some(Scalar { cuda: "{0}", rust: "{0}", ..Scalar::BASE }),
         ..INTERNAL
     },
     OpInfo {

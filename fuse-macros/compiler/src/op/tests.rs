@@ -26,7 +26,8 @@ fn every_row_is_documented_and_has_a_domain() {
 #[test]
 fn rows_have_the_columns_of_their_class() {
     for op in table() {
-        assert_eq!(op.scalar.is_some(), op.class == Class::Elementwise, "{}", op.name);
+        let has_text = op.class == Class::Elementwise && op.name != "cast";
+        assert_eq!(op.scalar.is_some(), has_text, "{}", op.name);
         assert_eq!(op.decompose.is_some(), op.class == Class::Composite, "{}", op.name);
     }
 }
@@ -151,7 +152,7 @@ fn element_types_must_agree_but_scalars_are_weak() {
 #[test]
 fn float_only_ops_refuse_integers() {
     let ints = Ty::new(DType::I64, [Dim::Const(3)]);
-    assert_eq!(message("softmax", &[ints.clone()], &[Attr::Int(0)]), "`softmax` is for floats, {0} is i64");
+    assert_eq!(message("softmax", std::slice::from_ref(&ints), &[Attr::Int(0)]), "`softmax` is for floats, {0} is i64");
     assert_eq!(message("mean", &[ints], &[Attr::Int(0)]), "`mean` is for floats, {0} is i64");
 }
 

@@ -26,12 +26,12 @@ pub fn run(mut graph: Graph) -> Graph {
 
 /// Constants, scalars and positions live nowhere until somebody stores them.
 fn needs_memory(graph: &Graph, root: Val) -> bool {
-    graph.node(root).op.class == Class::Source
+    matches!(graph.node(root).op.class, Class::Source(_))
 }
 
 /// The value whose elements a view shows.
 pub fn root(graph: &Graph, mut val: Val) -> Val {
-    while graph.node(val).op.class == Class::View {
+    while matches!(graph.node(val).op.class, Class::View(_)) {
         val = graph.node(val).args[0];
     }
     val

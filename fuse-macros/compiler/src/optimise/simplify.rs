@@ -20,7 +20,7 @@ fn same_as(graph: &Graph, node: &Node) -> Option<Val> {
     let &first = node.args.first()?;
     let same_type = graph.node(first).outs[first.out as usize] == node.outs[0];
     match node.op.class {
-        Class::View => is_identity_view(graph, node, first).then_some(first),
+        Class::View(_) => is_identity_view(graph, node, first).then_some(first),
         Class::Elementwise if node.op.name == "cast" => same_type.then_some(first),
         Class::Elementwise => {
             let facts = node.op.scalar.as_ref().map_or(&[][..], |s| s.facts);
@@ -33,7 +33,6 @@ fn same_as(graph: &Graph, node: &Node) -> Option<Val> {
 fn is_identity_view(graph: &Graph, node: &Node, operand: Val) -> bool {
     let same_dims = graph.node(operand).outs[operand.out as usize] == node.outs[0];
     match node.op.name {
-        "detach" => true,
         "reshape" | "expand" => same_dims,
         "permute" => {
             matches!(&node.attrs[0], Attr::Ints(order) if order.iter().enumerate().all(|(k, &o)| k as i64 == o))

@@ -139,13 +139,13 @@ impl<'g> Groups<'g> {
     fn place(&mut self, node: u32) {
         match self.graph.nodes[node as usize].op.class {
             Class::Elementwise | Class::Gather => self.place_elementwise(node),
-            Class::Source if is_draw(self.graph, node) => self.place_elementwise(node),
+            Class::Source(_) if is_draw(self.graph, node) => self.place_elementwise(node),
             Class::Reduce(_) => self.place_reduction(node),
-            Class::Scan => self.place_scan(node),
+            Class::Scan(_) => self.place_scan(node),
             Class::Matmul => self.start(node, Shape::Matmul, self.result(node).to_vec(), 0, Level::Elem),
-            Class::Join => self.start(node, Shape::Join, self.result(node).to_vec(), 0, Level::Elem),
+            Class::Join | Class::Write => self.start(node, Shape::Join, self.result(node).to_vec(), 0, Level::Elem),
             Class::Scatter => self.start(node, Shape::Scatter, self.result(node).to_vec(), 0, Level::Elem),
-            Class::View | Class::Source => {}
+            Class::View(_) | Class::Source(_) => {}
             Class::Composite | Class::Host => unreachable!("composites are opened and host ops break the graph"),
         }
     }

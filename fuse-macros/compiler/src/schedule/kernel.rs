@@ -159,12 +159,11 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
             Class::Reduce(_) => self.reduce(val, level),
             Class::Matmul => self.push_for(node, Expr::Product, Level::Elem),
             Class::Gather => self.gather(val, chain, level),
-            Class::Scan => {
+            Class::Scan(kind) => {
                 let value = self.at_level(node.args[0], chain, Level::Elem);
-                let kind = crate::op::Reduction::Sum;
                 self.push_for(node, Expr::Scan(kind, value), Level::Elem)
             }
-            Class::Source => self.draw(val, chain, level),
+            Class::Source(_) => self.draw(val, chain, level),
             _ => self.apply(node, chain, level),
         }
     }
@@ -229,16 +228,17 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
     fn gather(&mut self, val: Val, chain: &[View], level: Level) -> StmtId {
         let graph = self.lower.graph;
         let node = graph.node(val);
-        let axis = if node.op.name == "embedding" { 0 } else { axis_attr(graph, val.node, 0) };
+        let axis = axis_attr(graph, val.node, 0);
         let (table, mut views) = self.lower.operand_parts(node.args[0]);
         let source = &graph.node(table).outs[table.out as usize].dims;
         let indexed = source_axis(source, &views, axis);
-        let viewed = super::frame::dims_after(source, &views);
+        let mut cut = super::frame::dims_after(source, &views);
+        cut[axis] = Dim::Const(1);
         let index_dims = &graph.node(node.args[1]).outs[node.args[1].out as usize].dims;
         let dims = &node.outs[0].dims;
-        views.extend(gather_views(node.op.name, &viewed, index_dims, dims, axis));
+        views.extend(broadcast(&cut, dims));
         views.extend(chain.to_vec());
-        let index_chain = [index_views(node.op.name, index_dims, dims, axis), chain.to_vec()].concat();
+        let index_chain = [broadcast(index_dims, dims), chain.to_vec()].concat();
         let index = self.at_level(node.args[1], &index_chain, level);
         let buf = self.lower.buffer(table);
         let leaf = self.leaf(Leaf { source: LeafSource::Buf(buf), views, level, indexed: Some(indexed as u32) });
@@ -275,36 +275,4 @@ fn source_axis(source: &[Dim], views: &[View], axis: usize) -> usize {
         }
     }
     axes[axis].expect("a table is not indexed along an axis of its view")
-}
-
-/// Brings a table, its indexed axis cut to 1, onto the result of a gather.
-fn gather_views(name: &str, table: &[Dim], index: &[Dim], dims: &[Dim], axis: usize) -> Vec<View> {
-    let one = Dim::Const(1);
-    match name {
-        // [1, rest..] -> [index.., rest..]
-        "embedding" => vec![View::Squeeze(0), View::Expand(dims.to_vec())],
-        "index_select" => vec![View::Expand(dims.to_vec())],
-        _ => {
-            let mut views: Vec<View> = (0..dims.len())
-                .filter(|&k| k != axis && table[k] != index[k])
-                .map(|k| View::Slice { axis: k as u32, start: Dim::Const(0), len: index[k].clone(), step: 1 })
-                .collect();
-            if dims[axis] != one {
-                views.push(View::Expand(dims.to_vec()));
-            }
-            views
-        }
-    }
-}
-
-/// Brings the index of a gather onto its result.
-fn index_views(name: &str, index: &[Dim], dims: &[Dim], axis: usize) -> Vec<View> {
-    let trailing = match name {
-        "embedding" => dims.len() - index.len(),
-        "index_select" => dims.len() - 1 - axis,
-        _ => return broadcast(index, dims),
-    };
-    let mut views: Vec<View> = (0..trailing).map(|k| View::Unsqueeze((index.len() + k) as u32)).collect();
-    views.push(View::Expand(dims.to_vec()));
-    views
 }

@@ -231,16 +231,15 @@ impl<'g> Lower<'g> {
         Group { shape: Shape::Nest(kind), domain, reduced, members: vec![], deps: BTreeSet::new() }
     }
 
-    /// `cat` copies each operand to its place; `slice_assign` copies the base, then the slice over it.
+    /// `cat` copies each operand to its place; `write` copies the base, then the slice over it.
     fn join(&mut self, node: u32, buf: BufId) -> Vec<Step> {
         let info = &self.graph.nodes[node as usize];
         let axis = axis_attr(self.graph, node, 0) as u32;
         let extent = |val: Val| self.graph.node(val).outs[val.out as usize].dims[axis as usize].clone();
         let place = |start: Dim, len: Dim| Operand { buf, views: vec![View::Slice { axis, start, len, step: 1 }] };
-        if info.op.name == "slice_assign" {
-            let crate::op::Attr::Dim(start) = &info.attrs[1] else { unreachable!("slice_assign starts at a size") };
+        if info.op.class == Class::Write {
             let (base, src) = (info.args[0], info.args[1]);
-            let to = place(start.clone(), extent(src));
+            let to = place(info.attrs[1].dim(), extent(src));
             return vec![self.copy(base, Operand { buf, views: vec![] }), self.copy(src, to)];
         }
         let mut start = Dim::Const(0);
@@ -261,28 +260,19 @@ impl<'g> Lower<'g> {
         let axis = axis_attr(self.graph, node, 0);
         let [base, index, src] = info.args[..] else { unreachable!("a scatter has a base, an index and a source") };
         let dims = |val: Val| self.graph.node(val).outs[val.out as usize].dims.clone();
-        let (out, index_dims, src_dims) = (dims(base), dims(index), dims(src));
-        let by_element = info.op.name == "scatter_add";
-        let walked = if by_element { index_dims.clone() } else { src_dims.clone() };
+        let (out, index_dims, walked) = (dims(base), dims(index), dims(src));
         let last = View::Permute(super::groups::reduced_last(walked.len(), &[axis]));
-        let cut = |from: &[Dim], skip: Option<usize>| -> Vec<View> {
-            let axes = (0..walked.len()).filter(|&k| Some(k) != skip && from[k] != walked[k]);
-            axes.map(|k| View::Slice { axis: k as u32, start: Dim::Const(0), len: walked[k].clone(), step: 1 })
-                .collect()
-        };
-        let mut index_onto: Vec<View> = Vec::new();
-        if !by_element {
-            index_onto.extend((axis + 1..walked.len()).map(|k| View::Unsqueeze((k - axis) as u32)));
-            index_onto.extend(broadcast(&super::frame::dims_after(&index_dims, &index_onto), &walked));
-        }
-        index_onto.push(last.clone());
-        let src_onto = [cut(&src_dims, None), vec![last.clone()]].concat();
-        let mut to = cut(&out, Some(axis));
+        let covered = (0..walked.len()).filter(|&k| k != axis && out[k] != walked[k]);
+        let mut to: Vec<View> = covered
+            .map(|k| View::Slice { axis: k as u32, start: Dim::Const(0), len: walked[k].clone(), step: 1 })
+            .collect();
+        let index_onto = [broadcast(&index_dims, &walked), vec![last.clone()]].concat();
+        let src_onto = [last.clone()];
         to.push(View::Expand(walked.clone()));
         to.push(last.clone());
         let line = self.bare(super::frame::dims_after(&walked, &[last]), 1);
         let first = self.copy(base, Operand { buf, views: vec![] });
-        let add = info.op.name != "index_copy";
+        let add = info.attrs[1].flag();
         let mut builder = KernelBuilder::new(self, &line, Kind::Line);
         let index = builder.at_level(index, &index_onto, Level::Elem);
         let value = builder.at_level(src, &src_onto, Level::Elem);

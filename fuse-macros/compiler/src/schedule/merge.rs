@@ -76,5 +76,5 @@ fn reads(groups: &Groups<'_>, group: &Group) -> BTreeSet<Val> {
     let args = group.members.iter().flat_map(|m| &graph.nodes[m.node as usize].args);
     let roots = args.map(|&a| behind_views(graph, a).0);
     let outside = roots.filter(|r| group.member(r.node).is_none());
-    outside.filter(|&r| graph.node(r).op.class != Class::Source || graph.inputs.contains(&r)).collect()
+    outside.filter(|&r| !matches!(graph.node(r).op.class, Class::Source(_)) || graph.inputs.contains(&r)).collect()
 }

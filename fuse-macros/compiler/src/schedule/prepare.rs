@@ -6,7 +6,7 @@
 
 use super::views::behind_views;
 use crate::graph::{Graph, Node, Rewrite};
-use crate::op::{Build, Class, Op, Val};
+use crate::op::{Build, Class, Op, Source, Val, ViewKind};
 use crate::plan::View;
 use crate::types::Dim;
 
@@ -26,7 +26,7 @@ pub fn run(graph: Graph) -> Graph {
 fn needs_copy(graph: &Graph, node: &Node, operand: usize) -> bool {
     let arg = node.args[operand];
     match node.op.class {
-        Class::View => node.op.name == "reshape" && !is_viewable(graph, arg, &node.outs[0].dims),
+        Class::View(ViewKind::Reshape) => !is_viewable(graph, arg, &node.outs[0].dims),
         Class::Matmul => lives_nowhere(graph, arg),
         Class::Gather if operand == 0 => lives_nowhere(graph, arg) || moves_more_than_axes(graph, arg),
         _ => false,
@@ -35,7 +35,7 @@ fn needs_copy(graph: &Graph, node: &Node, operand: usize) -> bool {
 
 fn lives_nowhere(graph: &Graph, val: Val) -> bool {
     let (root, _) = behind_views(graph, val);
-    graph.node(root).op.class == Class::Source && !graph.inputs.contains(&root) && graph.node(root).op.name != "input"
+    matches!(graph.node(root).op.class, Class::Source(source) if source != Source::Input)
 }
 
 fn moves_more_than_axes(graph: &Graph, val: Val) -> bool {

@@ -1,49 +1,39 @@
 //! View nodes of the graph as views of the plan.
 
 use crate::graph::{Graph, Node};
-use crate::op::{Attr, Val};
+use crate::op::rules::{axes_of, axis_of};
+use crate::op::{Class, Val, ViewKind};
 use crate::plan::View;
 use crate::types::Dim;
 
-/// The views a `View` node stands for.
-pub fn views_of(graph: &Graph, node: &Node) -> Vec<View> {
-    let operand = &graph.node(node.args[0]).outs[node.args[0].out as usize];
-    let rank = operand.rank() as i64;
-    let axis = |k: usize, rank: i64| axis(&node.attrs[k], rank);
-    match node.op.name {
-        "reshape" | "flatten" => vec![View::Reshape(node.outs[0].dims.clone())],
-        "expand" => vec![View::Expand(node.outs[0].dims.clone())],
-        "permute" => {
-            let Attr::Ints(order) = &node.attrs[0] else { unreachable!("permute takes axes: {node:?}") };
-            vec![View::Permute(order.iter().map(|&k| k.rem_euclid(rank) as u32).collect())]
+/// The view a `View` node stands for.
+fn view_of(graph: &Graph, node: &Node, kind: ViewKind) -> View {
+    let rank = graph.node(node.args[0]).outs[node.args[0].out as usize].rank();
+    let axis = |rank: usize| axis_of(&node.attrs[0], rank) as u32;
+    let axes = || axes_of(&node.attrs[0], rank).into_iter().map(|k| k as u32).collect();
+    match kind {
+        ViewKind::Reshape => View::Reshape(node.outs[0].dims.clone()),
+        ViewKind::Expand => View::Expand(node.outs[0].dims.clone()),
+        ViewKind::Permute => View::Permute(axes()),
+        ViewKind::Unsqueeze => View::Unsqueeze(axis(rank + 1)),
+        ViewKind::Squeeze => View::Squeeze(axis(rank)),
+        ViewKind::Narrow => {
+            View::Slice { axis: axis(rank), start: node.attrs[1].dim(), len: node.attrs[2].dim(), step: 1 }
         }
-        "transpose" => vec![swap(rank, axis(0, rank), axis(1, rank))],
-        "t" => vec![swap(rank, 0, 1)],
-        "unsqueeze" => vec![View::Unsqueeze(axis(0, rank + 1))],
-        "squeeze" => vec![View::Squeeze(axis(0, rank))],
-        "narrow" | "slice" => {
-            let axis = axis(0, rank);
-            let len = node.outs[0].dims[axis as usize].clone();
-            vec![View::Slice { axis, start: dim(&node.attrs[1]), len, step: 1 }]
-        }
-        "flip" => {
-            let Attr::Ints(axes) = &node.attrs[0] else { unreachable!("flip takes axes: {node:?}") };
-            vec![View::Flip(axes.iter().map(|&k| k.rem_euclid(rank) as u32).collect())]
-        }
-        "detach" => vec![],
-        other => unreachable!("`{other}` is no view"),
+        ViewKind::Flip => View::Flip(axes()),
     }
 }
 
 /// A value as the value that owns its elements, and the views between.
 pub fn behind_views(graph: &Graph, mut val: Val) -> (Val, Vec<View>) {
     let mut chains = Vec::new();
-    while graph.node(val).op.class == crate::op::Class::View {
+    while let Class::View(kind) = graph.node(val).op.class {
         let node = graph.node(val);
-        chains.push(views_of(graph, node));
+        chains.push(view_of(graph, node, kind));
         val = node.args[0];
     }
-    (val, chains.into_iter().rev().flatten().collect())
+    chains.reverse();
+    (val, chains)
 }
 
 /// The views that broadcast a value of these extents to those; none where they are equal.
@@ -82,25 +72,4 @@ fn join(out: &mut Vec<View>, view: View) {
         (Some(View::Expand(first)), View::Expand(second)) => *first = second,
         (_, view) => out.push(view),
     }
-}
-
-fn axis(attr: &Attr, rank: i64) -> u32 {
-    match attr {
-        Attr::Int(k) => k.rem_euclid(rank.max(1)) as u32,
-        other => unreachable!("an axis is an integer: {other:?}"),
-    }
-}
-
-fn dim(attr: &Attr) -> Dim {
-    match attr {
-        Attr::Dim(d) => d.clone(),
-        Attr::Int(k) => Dim::Const(*k),
-        other => unreachable!("a position is a size: {other:?}"),
-    }
-}
-
-fn swap(rank: i64, a: u32, b: u32) -> View {
-    let mut order: Vec<u32> = (0..rank as u32).collect();
-    order.swap(a as usize, b as usize);
-    View::Permute(order)
 }
