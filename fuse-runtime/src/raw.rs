@@ -9,6 +9,7 @@ use crate::storage::{CpuBuffer, CudaBuffer, Storage};
 use fuse_compiler::types::DType;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 /// A tensor without types: shared storage and a layout in it. Cloning shares the storage.
 #[derive(Clone)]
@@ -93,7 +94,10 @@ impl RawTensor {
 
     /// Whether nothing else holds the storage, so that a write to it is seen by nobody.
     pub fn is_unique(&self) -> bool {
-        Arc::strong_count(&self.storage) == 1
+        let unique = Arc::strong_count(&self.storage) == 1;
+        // The thread that let go last may have read the storage; what it did comes before what we do now.
+        fence(Ordering::Acquire);
+        unique
     }
 
     /// The same storage seen through another layout.

@@ -7,7 +7,8 @@ use crate::device::Device;
 use crate::dtype::{Element, Float, Num};
 use crate::error::{Error, OrRaise, Result, raise};
 use crate::raw::RawTensor;
-use fuse_compiler::op::Attr;
+use fuse_compiler::op::{Attr, Literal};
+use fuse_compiler::types::Dim;
 
 impl<T: Element, const R: usize> Tensor<T, R> {
     /// A tensor full of zeros (`false` for bool).
@@ -81,17 +82,18 @@ impl<T: Num> Tensor<T, 1> {
     /// With an [`Error`] of kind `Shape` if `end` lies below `start`.
     #[track_caller]
     pub fn arange(start: T, end: T, device: impl Into<Device>) -> Self {
-        let count = (end.to_f64() - start.to_f64()).ceil();
-        if !(0.0..=isize::MAX as f64).contains(&count) {
-            raise(Error::shape("arange", format!("cannot count from {start} to {end}")));
+        if end < start {
+            raise(Error::shape("arange", format!("cannot count from {start} up to {end}")));
         }
-        // Integers add exactly where f64 would round; floats round once from f64, as PyTorch's do.
-        let at = |i: usize| match T::DTYPE.is_float() {
-            true => T::from_f64(start.to_f64() + i as f64),
-            false => start + T::from_f64(i as f64),
-        };
-        let data: Vec<T> = (0..count as usize).map(at).collect();
-        Tensor::from_slice(&data, [data.len()], device)
+        call_on(device.into(), "arange", &[], &[bound(start), bound(end), Attr::DType(T::DTYPE)])
+    }
+}
+
+/// A bound of a range as the op takes it: integers exact, floats in f64.
+fn bound<T: Num>(value: T) -> Attr {
+    match value.to_literal() {
+        Literal::Int(k) => Attr::Dim(Dim::Const(k)),
+        _ => Attr::Float(value.to_f64()),
     }
 }
 
@@ -104,9 +106,7 @@ impl<T: Num> Tensor<T, 2> {
     /// ```
     #[track_caller]
     pub fn eye(n: usize, device: impl Into<Device>) -> Self {
-        let mut data = vec![T::default(); n * n];
-        data.iter_mut().step_by(n + 1).for_each(|diagonal| *diagonal = T::from_f64(1.0));
-        Tensor::from_slice(&data, [n, n], device)
+        call_on(device.into(), "eye", &[], &[Attr::Dim(Dim::Const(n as i64)), Attr::DType(T::DTYPE)])
     }
 }
 

@@ -5,6 +5,7 @@ use super::operand::tensor;
 use super::{Raise, Raised, Rank, Tensor};
 use crate::dtype::{Element, Num};
 use fuse_compiler::op::Attr;
+use fuse_compiler::types::Dim;
 
 impl<T: Element, const R: usize> Tensor<T, R> {
     /// The elements at `index` along `dim`: the result has the extents of `index`.
@@ -34,13 +35,13 @@ impl<T: Element, const R: usize> Tensor<T, R> {
     /// x where it lies on or below the `diagonal` of its last two dims, 0 elsewhere.
     #[track_caller]
     pub fn tril(&self, diagonal: i64) -> Self {
-        call("tril", &[tensor(self)], &[Attr::Int(diagonal)])
+        call("tril", &[tensor(self)], &[Attr::Dim(Dim::Const(diagonal))])
     }
 
     /// x where it lies on or above the `diagonal` of its last two dims, 0 elsewhere.
     #[track_caller]
     pub fn triu(&self, diagonal: i64) -> Self {
-        call("triu", &[tensor(self)], &[Attr::Int(diagonal)])
+        call("triu", &[tensor(self)], &[Attr::Dim(Dim::Const(diagonal))])
     }
 }
 

@@ -13,6 +13,9 @@ mod operand;
 mod operators;
 mod rank;
 mod reduce;
+mod table;
+#[cfg(test)]
+mod tests;
 mod views;
 mod write;
 

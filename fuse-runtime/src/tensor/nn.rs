@@ -1,6 +1,6 @@
 //! Layers and losses.
 
-use super::call::{axis, call};
+use super::call::call;
 use super::operand::{exact, tensor};
 use super::{AnyTensor, Lower, Lowered, Rank, Tensor};
 use crate::dtype::{Element, Float};
@@ -9,18 +9,6 @@ use fuse_compiler::op::Attr;
 use fuse_compiler::types::Dim;
 
 impl<T: Float, const R: usize> Tensor<T, R> {
-    /// Exponentials along `dim`, scaled to a sum of 1.
-    #[track_caller]
-    pub fn softmax(&self, dim: isize) -> Self {
-        call("softmax", &[tensor(self)], &[axis(dim)])
-    }
-
-    /// The logarithm of [`softmax`](Tensor::softmax), exact where that would underflow.
-    #[track_caller]
-    pub fn log_softmax(&self, dim: isize) -> Self {
-        call("log_softmax", &[tensor(self)], &[axis(dim)])
-    }
-
     /// x along its last dim, shifted to mean 0, scaled to variance 1, then times `weight` plus `bias`.
     #[track_caller]
     pub fn layer_norm(&self, weight: &Tensor<T, 1>, bias: &Tensor<T, 1>, eps: f64) -> Self {

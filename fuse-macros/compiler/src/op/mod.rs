@@ -22,6 +22,7 @@ mod index;
 mod join;
 mod loss;
 mod matmul;
+pub mod methods;
 mod norm;
 mod num;
 mod reduce;
