@@ -31,7 +31,7 @@ fn needs_memory(graph: &Graph, root: Val) -> bool {
 
 /// The value whose elements a view shows.
 pub fn root(graph: &Graph, mut val: Val) -> Val {
-    while matches!(graph.node(val).op.class, Class::View(_)) {
+    while let Class::View(_) = graph.node(val).op.class {
         val = graph.node(val).args[0];
     }
     val

@@ -1,6 +1,7 @@
 //! Makes the graph smaller without changing a bit of its results.
 //!
-//! Composites are opened first, so that every later pass sees only primitives: then algebra and constants, then equal
+//! Extents that are checked to be equal are made one first. Then composites are opened, so that every later pass sees
+//! only primitives: then algebra and constants, then equal
 //! nodes are merged, then what nobody reads goes. Outputs that would alias an input or each other become copies last,
 //! because the other passes would remove them.
 
@@ -9,6 +10,7 @@ mod cse;
 mod dce;
 mod decompose;
 mod simplify;
+mod unify;
 
 use crate::graph::Graph;
 
@@ -21,6 +23,7 @@ pub struct Options {
 
 /// Optimises a typed graph.
 pub fn run(graph: Graph, options: Options) -> Graph {
+    let graph = unify::run(graph);
     let graph = decompose::run(graph);
     let graph = simplify::run(graph);
     let graph = cse::run(graph);
@@ -35,7 +38,7 @@ pub fn run(graph: Graph, options: Options) -> Graph {
 /// Elementwise halves keep the bits of their compute type; what is stored is rounded by the store.
 fn keep_compute_precision(graph: &mut Graph) {
     for node in &mut graph.nodes {
-        node.round =
-            !(node.op.class == crate::op::Class::Elementwise && node.outs[0].dtype.compute() != node.outs[0].dtype);
+        node.round = !(matches!(node.op.class, crate::op::Class::Elementwise)
+            && node.outs[0].dtype.compute() != node.outs[0].dtype);
     }
 }

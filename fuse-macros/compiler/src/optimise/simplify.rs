@@ -4,7 +4,7 @@
 //! infinities.
 
 use crate::graph::{Graph, Node, Rewrite};
-use crate::op::{Attr, Class, Fact, Literal, Num, Op, Val};
+use crate::op::{Attr, Class, Fact, Literal, Num, Op, Val, ViewKind};
 use crate::types::DType;
 
 /// Simplifies every node.
@@ -20,8 +20,8 @@ fn same_as(graph: &Graph, node: &Node) -> Option<Val> {
     let &first = node.args.first()?;
     let same_type = graph.node(first).outs[first.out as usize] == node.outs[0];
     match node.op.class {
-        Class::View(_) => is_identity_view(graph, node, first).then_some(first),
-        Class::Elementwise if node.op.name == "cast" => same_type.then_some(first),
+        Class::View(kind) => is_identity_view(kind, node, same_type).then_some(first),
+        Class::Cast => same_type.then_some(first),
         Class::Elementwise => {
             let facts = node.op.scalar.as_ref().map_or(&[][..], |s| s.facts);
             facts.iter().find_map(|fact| by_fact(graph, node, *fact)).filter(|v| graph.node(*v).outs[0] == node.outs[0])
@@ -30,13 +30,10 @@ fn same_as(graph: &Graph, node: &Node) -> Option<Val> {
     }
 }
 
-fn is_identity_view(graph: &Graph, node: &Node, operand: Val) -> bool {
-    let same_dims = graph.node(operand).outs[operand.out as usize] == node.outs[0];
-    match node.op.name {
-        "reshape" | "expand" => same_dims,
-        "permute" => {
-            matches!(&node.attrs[0], Attr::Ints(order) if order.iter().enumerate().all(|(k, &o)| k as i64 == o))
-        }
+fn is_identity_view(kind: ViewKind, node: &Node, same_type: bool) -> bool {
+    match (kind, &node.attrs[0]) {
+        (ViewKind::Reshape | ViewKind::Expand, _) => same_type,
+        (ViewKind::Permute, Attr::Ints(order)) => order.iter().enumerate().all(|(k, &o)| k as i64 == o),
         _ => false,
     }
 }

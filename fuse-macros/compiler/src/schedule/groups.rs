@@ -8,7 +8,7 @@
 use super::frame::{Axis, Frame, frame};
 use super::views::{behind_views, broadcast, normal};
 use crate::graph::Graph;
-use crate::op::{Attr, Class, Reduction, Val};
+use crate::op::{Attr, Class, Reduction, Source, Val};
 use crate::plan::{Decision, Kind, Level, View};
 use crate::types::Dim;
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ pub enum Shape {
     Nest(Kind),
     /// A product of matrices with its epilogue.
     Matmul,
-    /// One copy kernel an operand.
+    /// One copy kernel an operand: joins, and writes over a part of a copy.
     Join,
     /// A copy kernel, then a scatter.
     Scatter,
@@ -138,8 +138,8 @@ impl<'g> Groups<'g> {
 
     fn place(&mut self, node: u32) {
         match self.graph.nodes[node as usize].op.class {
-            Class::Elementwise | Class::Gather => self.place_elementwise(node),
-            Class::Source(_) if is_draw(self.graph, node) => self.place_elementwise(node),
+            Class::Elementwise | Class::Cast | Class::Gather => self.place_elementwise(node),
+            Class::Source(Source::Uniform | Source::Normal) => self.place_elementwise(node),
             Class::Reduce(_) => self.place_reduction(node),
             Class::Scan(_) => self.place_scan(node),
             Class::Matmul => self.start(node, Shape::Matmul, self.result(node).to_vec(), 0, Level::Elem),
@@ -225,7 +225,7 @@ impl<'g> Groups<'g> {
     }
 
     fn is_elementwise(&self, node: u32) -> bool {
-        self.graph.nodes[node as usize].op.class == Class::Elementwise
+        matches!(self.graph.nodes[node as usize].op.class, Class::Elementwise | Class::Cast)
     }
 
     fn direct_deps(&self, node: u32) -> BTreeSet<GroupId> {
@@ -369,6 +369,26 @@ impl<'g> Groups<'g> {
         let fits = self.reach(arg, chain, level, id, &mut deps);
         let cyclic = deps.iter().any(|&d| d != id && self.depends(d, id));
         (fits && !cyclic).then_some(Fit { level, onto: vec![], deps })
+    }
+
+    /// Whether every operand of every member lines up with the group or comes from elsewhere.
+    pub fn is_sound(&self, id: GroupId) -> bool {
+        self.list[id.0].members.iter().all(|member| {
+            let node = &self.graph.nodes[member.node as usize];
+            let mut deps = BTreeSet::new();
+            match node.op.class {
+                Class::Reduce(_) if member.level == Level::All => {
+                    self.reach(node.args[0], &[], Level::Row, id, &mut deps)
+                }
+                Class::Reduce(_) => {
+                    let (_, axes) = reduction(self.graph, member.node);
+                    let operand = &self.graph.node(node.args[0]).outs[node.args[0].out as usize].dims;
+                    let order = normal(operand, &[View::Permute(reduced_last(operand.len(), &axes))]);
+                    self.reach(node.args[0], &order, Level::Elem, id, &mut deps)
+                }
+                _ => self.fit(member.node, id, member.level, member.onto.clone()).is_some(),
+            }
+        })
     }
 
     /// Whether one group runs after another.

@@ -4,9 +4,9 @@ use super::groups::{Group, Member, axis_attr, lines_up, reduced_last, reduction}
 use super::lower::Lower;
 use super::views::{behind_views, broadcast, normal};
 use crate::graph::Node;
-use crate::op::{Attr, Class, Val};
+use crate::op::{Attr, Class, Op, Source, Val};
 use crate::plan::{BufId, Expr, Kernel, Kind, Leaf, LeafSource, Level, Operand, Stmt, StmtId, Store, View};
-use crate::types::{DType, Dim};
+use crate::types::DType;
 use std::collections::{BTreeSet, HashMap};
 
 /// A kernel under construction.
@@ -103,9 +103,9 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
     /// A value that is no member, or a member at other positions: computed again or read from memory.
     fn outside(&mut self, root: Val, chain: Vec<View>, level: Level) -> StmtId {
         let node = self.lower.graph.node(root);
-        match node.op.name {
-            "constant" | "scalar" | "size" => self.uniform(root, level),
-            "index" => self.load(LeafSource::Index(node.outs[0].dims.clone()), root, chain, level),
+        match node.op.class {
+            Class::Source(Source::Constant | Source::Scalar | Source::Size) => self.uniform(root, level),
+            Class::Source(Source::Index) => self.load(LeafSource::Index(node.outs[0].dims.clone()), root, chain, level),
             _ if self.lower.computes_again(root, self.group, &chain) => self.compute(root, &chain, level),
             _ => {
                 let buf = self.lower.buffer(root);
@@ -117,11 +117,11 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
     /// A value that is the same everywhere.
     fn uniform(&mut self, root: Val, level: Level) -> StmtId {
         let node = self.lower.graph.node(root);
-        let expr = match (node.op.name, &node.attrs[0]) {
-            ("constant", Attr::Lit(literal)) => Expr::Const(*literal),
-            ("scalar", Attr::Int(k)) => Expr::Scalar(*k as u32),
-            ("size", Attr::Dim(dim)) => Expr::Size(dim.clone()),
-            (name, attr) => unreachable!("`{name}` with {attr:?}"),
+        let expr = match &node.attrs[0] {
+            Attr::Lit(literal) => Expr::Const(*literal),
+            Attr::Int(scalar) => Expr::Scalar(*scalar as u32),
+            Attr::Dim(dim) => Expr::Size(dim.clone()),
+            other => unreachable!("`{}` with {other:?}", node.op.name),
         };
         self.push_for(node, expr, level)
     }
@@ -175,7 +175,7 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
             let from = &graph.node(arg).outs[arg.out as usize].dims;
             [broadcast(from, dims), chain.to_vec()].concat()
         };
-        let is_uniform = |arg: Val| matches!(graph.node(arg).op.name, "constant" | "scalar" | "size");
+        let is_uniform = |arg: Val| is_uniform(graph.node(arg).op.class);
         let mut args: Vec<Option<StmtId>> = node.args.iter().map(|_| None).collect();
         for (slot, &arg) in args.iter_mut().zip(&node.args).filter(|(_, arg)| !is_uniform(**arg)) {
             *slot = Some(self.value(arg, &onto(arg), level));
@@ -186,9 +186,9 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
             *slot = Some(self.value(arg, &onto(arg), made));
         }
         let args: Vec<StmtId> = args.into_iter().map(|a| a.expect("both loops cover every operand")).collect();
-        let expr = match node.op.name {
-            "contiguous" => return args[0],
-            "cast" => Expr::Cast(args[0]),
+        let expr = match node.op.class {
+            Class::Cast => Expr::Cast(args[0]),
+            _ if node.op == Op::named("contiguous") => return args[0],
             _ => Expr::Apply(node.op, args),
         };
         self.push_for(node, expr, made)
@@ -221,7 +221,8 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
         let place = node.place;
         let index = self.push(Stmt { expr, dtype: DType::I64, round: false, level, name: None, place });
         let site = self.lower.draw_site(val.node);
-        let expr = if node.op.name == "uniform" { Expr::Uniform(site, index) } else { Expr::Normal(site, index) };
+        let normal = node.op.class == Class::Source(Source::Normal);
+        let expr = if normal { Expr::Normal(site, index) } else { Expr::Uniform(site, index) };
         self.push_for(node, expr, level)
     }
 
@@ -229,15 +230,12 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
         let graph = self.lower.graph;
         let node = graph.node(val);
         let axis = axis_attr(graph, val.node, 0);
-        let (table, mut views) = self.lower.operand_parts(node.args[0]);
-        let source = &graph.node(table).outs[table.out as usize].dims;
-        let indexed = source_axis(source, &views, axis);
-        let mut cut = super::frame::dims_after(source, &views);
-        cut[axis] = Dim::Const(1);
-        let index_dims = &graph.node(node.args[1]).outs[node.args[1].out as usize].dims;
         let dims = &node.outs[0].dims;
-        views.extend(broadcast(&cut, dims));
+        let (table, mut views) = behind_views(graph, node.args[0]);
+        let indexed = source_axis(graph.node(table).outs[table.out as usize].rank(), &views, axis);
+        views.push(View::Expand(dims.clone()));
         views.extend(chain.to_vec());
+        let index_dims = &graph.node(node.args[1]).outs[node.args[1].out as usize].dims;
         let index_chain = [broadcast(index_dims, dims), chain.to_vec()].concat();
         let index = self.at_level(node.args[1], &index_chain, level);
         let buf = self.lower.buffer(table);
@@ -261,9 +259,13 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
     }
 }
 
-/// The axis of the source that an axis of its view is; the preparation pass made sure there is one.
-fn source_axis(source: &[Dim], views: &[View], axis: usize) -> usize {
-    let mut axes: Vec<Option<usize>> = (0..source.len()).map(Some).collect();
+fn is_uniform(class: Class) -> bool {
+    matches!(class, Class::Source(Source::Constant | Source::Scalar | Source::Size))
+}
+
+/// The axis of a source of this rank that an axis of its view is; the preparation pass made sure there is one.
+fn source_axis(rank: usize, views: &[View], axis: usize) -> usize {
+    let mut axes: Vec<Option<usize>> = (0..rank).map(Some).collect();
     for view in views {
         match view {
             View::Permute(order) => axes = order.iter().map(|&k| axes[k as usize]).collect(),

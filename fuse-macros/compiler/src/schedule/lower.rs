@@ -7,7 +7,7 @@ use super::groups::{Group, GroupId, Groups, Member, Shape, axis_attr};
 use super::kernel::KernelBuilder;
 use super::views::{behind_views, broadcast, normal};
 use crate::graph::Graph;
-use crate::op::{Class, Val};
+use crate::op::{Attr, Class, Val};
 use crate::plan::{Buf, BufClass, BufId, Kernel, Kind, Level, Operand, Plan, PlanCheck, Scatter, Step, View};
 use crate::types::Dim;
 use std::collections::{BTreeSet, HashMap};
@@ -121,11 +121,6 @@ impl<'g> Lower<'g> {
         self.draws[&node]
     }
 
-    /// A value as the buffer-owning value behind it and the views between.
-    pub fn operand_parts(&self, val: Val) -> (Val, Vec<View>) {
-        behind_views(self.graph, val)
-    }
-
     /// A value in memory.
     pub fn operand(&mut self, val: Val, onto: &[View]) -> Operand {
         let (root, views) = behind_views(self.graph, val);
@@ -142,18 +137,21 @@ impl<'g> Lower<'g> {
         }
         let node = self.graph.node(val);
         let from = &self.groups.list[owner.0];
-        let simple = matches!(node.op.class, Class::Elementwise) || super::groups::is_draw(self.graph, val.node);
-        if !simple || self.bufs.contains_key(&val) || matches!(from.shape, Shape::Matmul | Shape::Nest(Kind::Line)) {
+        let repeatable = match node.op.class {
+            Class::Elementwise | Class::Cast | Class::Gather => true,
+            _ => super::groups::is_draw(self.graph, val.node),
+        };
+        if !repeatable || self.bufs.contains_key(&val) || matches!(from.shape, Shape::Matmul | Shape::Nest(Kind::Line))
+        {
             return false;
-        }
-        let cost = self.cost(val, owner);
-        if cost.cheap() {
-            return true;
         }
         let repeats =
             chain.iter().any(|v| matches!(v, View::Expand(dims) if certainly_repeats(&node.outs[0].dims, dims)));
-        let only_here = self.only_read_by(val, group);
-        from.shape == Shape::Nest(Kind::Map) && only_here && !repeats
+        let cost = self.cost(val, owner);
+        if cost.cheap() && (cost.heavy == 0 || !repeats) {
+            return true;
+        }
+        from.shape == Shape::Nest(Kind::Map) && !repeats && self.only_read_by(val, group)
     }
 
     /// Whether every group that reads a value is this one, or exists only to be computed again in it.
@@ -170,16 +168,21 @@ impl<'g> Lower<'g> {
 
     fn cost(&self, val: Val, owner: GroupId) -> Cost {
         let node = self.graph.node(val);
-        let mut cost = Cost { ops: 1, loads: 0, heavy: super::groups::is_draw(self.graph, val.node) };
-        cost.heavy |= node.op.scalar.as_ref().is_some_and(|s| s.heavy);
+        let heavy = node.op.class == Class::Gather
+            || super::groups::is_draw(self.graph, val.node)
+            || node.op.scalar.as_ref().is_some_and(|s| s.heavy);
+        let mut cost = Cost { ops: 1, loads: 0, heavy: heavy as usize };
         for &arg in &node.args {
             let (root, _) = behind_views(self.graph, arg);
+            let full = self.graph.node(arg).outs[arg.out as usize].dims == node.outs[0].dims;
             match self.groups.of[root.node as usize] {
-                Some(id) if id == owner && self.graph.node(root).op.class == Class::Elementwise => {
+                Some(id)
+                    if id == owner && matches!(self.graph.node(root).op.class, Class::Elementwise | Class::Cast) =>
+                {
                     cost = cost.plus(self.cost(root, owner));
                 }
                 None if !self.graph.inputs.contains(&root) => {}
-                _ => cost.loads += 1,
+                _ => cost.loads += full as usize,
             }
             if cost.ops > CHEAP_OPS {
                 break;
@@ -231,15 +234,16 @@ impl<'g> Lower<'g> {
         Group { shape: Shape::Nest(kind), domain, reduced, members: vec![], deps: BTreeSet::new() }
     }
 
-    /// `cat` copies each operand to its place; `write` copies the base, then the slice over it.
+    /// A join copies each operand to its place; a write copies the base, then the part over it.
     fn join(&mut self, node: u32, buf: BufId) -> Vec<Step> {
         let info = &self.graph.nodes[node as usize];
         let axis = axis_attr(self.graph, node, 0) as u32;
         let extent = |val: Val| self.graph.node(val).outs[val.out as usize].dims[axis as usize].clone();
         let place = |start: Dim, len: Dim| Operand { buf, views: vec![View::Slice { axis, start, len, step: 1 }] };
         if info.op.class == Class::Write {
+            let Attr::Dim(start) = &info.attrs[1] else { unreachable!("a write starts at a size") };
             let (base, src) = (info.args[0], info.args[1]);
-            let to = place(info.attrs[1].dim(), extent(src));
+            let to = place(start.clone(), extent(src));
             return vec![self.copy(base, Operand { buf, views: vec![] }), self.copy(src, to)];
         }
         let mut start = Dim::Const(0);
@@ -258,24 +262,21 @@ impl<'g> Lower<'g> {
         let node = group.members[0].node;
         let info = &self.graph.nodes[node as usize];
         let axis = axis_attr(self.graph, node, 0);
+        let add = matches!(info.attrs[1], Attr::Bool(true));
         let [base, index, src] = info.args[..] else { unreachable!("a scatter has a base, an index and a source") };
         let dims = |val: Val| self.graph.node(val).outs[val.out as usize].dims.clone();
         let (out, index_dims, walked) = (dims(base), dims(index), dims(src));
         let last = View::Permute(super::groups::reduced_last(walked.len(), &[axis]));
-        let covered = (0..walked.len()).filter(|&k| k != axis && out[k] != walked[k]);
-        let mut to: Vec<View> = covered
-            .map(|k| View::Slice { axis: k as u32, start: Dim::Const(0), len: walked[k].clone(), step: 1 })
-            .collect();
         let index_onto = [broadcast(&index_dims, &walked), vec![last.clone()]].concat();
-        let src_onto = [last.clone()];
-        to.push(View::Expand(walked.clone()));
-        to.push(last.clone());
-        let line = self.bare(super::frame::dims_after(&walked, &[last]), 1);
+        let shorter = (0..walked.len()).filter(|&k| k != axis && out[k] != walked[k]);
+        let cut = |k: usize| View::Slice { axis: k as u32, start: Dim::Const(0), len: walked[k].clone(), step: 1 };
+        let mut to: Vec<View> = shorter.map(cut).collect();
+        to.extend([View::Expand(walked.clone()), last.clone()]);
+        let line = self.bare(super::frame::dims_after(&walked, std::slice::from_ref(&last)), 1);
         let first = self.copy(base, Operand { buf, views: vec![] });
-        let add = info.attrs[1].flag();
         let mut builder = KernelBuilder::new(self, &line, Kind::Line);
         let index = builder.at_level(index, &index_onto, Level::Elem);
-        let value = builder.at_level(src, &src_onto, Level::Elem);
+        let value = builder.at_level(src, &[last], Level::Elem);
         builder.scatter(Operand { buf, views: to }, value, Scatter { axis: axis as u32, index, add });
         vec![first, Step::Kernel(builder.finish())]
     }
@@ -287,21 +288,22 @@ impl<'g> Lower<'g> {
     }
 }
 
-/// What computing a value again would take.
+/// What computing a value again would take: ops, reads of values as large as itself, and ops of many instructions.
 #[derive(Clone, Copy)]
 struct Cost {
     ops: usize,
     loads: usize,
-    heavy: bool,
+    heavy: usize,
 }
 
 impl Cost {
+    /// Not more memory traffic than reading the value, and little arithmetic.
     fn cheap(self) -> bool {
-        !self.heavy && self.ops <= CHEAP_OPS && self.loads <= 1
+        self.heavy <= 1 && self.ops <= CHEAP_OPS && self.loads <= 1
     }
 
     fn plus(self, other: Cost) -> Cost {
-        Cost { ops: self.ops + other.ops, loads: self.loads + other.loads, heavy: self.heavy || other.heavy }
+        Cost { ops: self.ops + other.ops, loads: self.loads + other.loads, heavy: self.heavy + other.heavy }
     }
 }
 

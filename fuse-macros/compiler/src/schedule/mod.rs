@@ -10,6 +10,8 @@ mod merge;
 mod names;
 mod prepare;
 mod prune;
+#[cfg(test)]
+mod tests;
 mod views;
 
 use crate::graph::Graph;

@@ -35,7 +35,7 @@ fn needs_copy(graph: &Graph, node: &Node, operand: usize) -> bool {
 
 fn lives_nowhere(graph: &Graph, val: Val) -> bool {
     let (root, _) = behind_views(graph, val);
-    matches!(graph.node(root).op.class, Class::Source(source) if source != Source::Input)
+    matches!(graph.node(root).op.class, Class::Source(kind) if kind != Source::Input)
 }
 
 fn moves_more_than_axes(graph: &Graph, val: Val) -> bool {

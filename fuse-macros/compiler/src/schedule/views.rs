@@ -1,39 +1,40 @@
 //! View nodes of the graph as views of the plan.
 
 use crate::graph::{Graph, Node};
-use crate::op::rules::{axes_of, axis_of};
-use crate::op::{Class, Val, ViewKind};
+use crate::op::{Attr, Class, Val, ViewKind};
 use crate::plan::View;
 use crate::types::Dim;
 
 /// The view a `View` node stands for.
-fn view_of(graph: &Graph, node: &Node, kind: ViewKind) -> View {
-    let rank = graph.node(node.args[0]).outs[node.args[0].out as usize].rank();
-    let axis = |rank: usize| axis_of(&node.attrs[0], rank) as u32;
-    let axes = || axes_of(&node.attrs[0], rank).into_iter().map(|k| k as u32).collect();
-    match kind {
-        ViewKind::Reshape => View::Reshape(node.outs[0].dims.clone()),
-        ViewKind::Expand => View::Expand(node.outs[0].dims.clone()),
-        ViewKind::Permute => View::Permute(axes()),
-        ViewKind::Unsqueeze => View::Unsqueeze(axis(rank + 1)),
-        ViewKind::Squeeze => View::Squeeze(axis(rank)),
-        ViewKind::Narrow => {
-            View::Slice { axis: axis(rank), start: node.attrs[1].dim(), len: node.attrs[2].dim(), step: 1 }
+fn view_of(graph: &Graph, node: &Node) -> View {
+    let operand = &graph.node(node.args[0]).outs[node.args[0].out as usize];
+    let rank = operand.rank() as i64;
+    match node.op.class {
+        Class::View(ViewKind::Reshape) => View::Reshape(node.outs[0].dims.clone()),
+        Class::View(ViewKind::Expand) => View::Expand(node.outs[0].dims.clone()),
+        Class::View(ViewKind::Permute) => View::Permute(axes(&node.attrs[0], rank)),
+        Class::View(ViewKind::Flip) => View::Flip(axes(&node.attrs[0], rank)),
+        Class::View(ViewKind::Unsqueeze) => View::Unsqueeze(axis(&node.attrs[0], rank + 1)),
+        Class::View(ViewKind::Squeeze) => View::Squeeze(axis(&node.attrs[0], rank)),
+        Class::View(ViewKind::Narrow) => {
+            let axis = axis(&node.attrs[0], rank);
+            let len = node.outs[0].dims[axis as usize].clone();
+            View::Slice { axis, start: dim(&node.attrs[1]), len, step: 1 }
         }
-        ViewKind::Flip => View::Flip(axes()),
+        other => unreachable!("{other:?} is no view"),
     }
 }
 
 /// A value as the value that owns its elements, and the views between.
 pub fn behind_views(graph: &Graph, mut val: Val) -> (Val, Vec<View>) {
-    let mut chains = Vec::new();
-    while let Class::View(kind) = graph.node(val).op.class {
+    let mut views = Vec::new();
+    while let Class::View(_) = graph.node(val).op.class {
         let node = graph.node(val);
-        chains.push(view_of(graph, node, kind));
+        views.push(view_of(graph, node));
         val = node.args[0];
     }
-    chains.reverse();
-    (val, chains)
+    views.reverse();
+    (val, views)
 }
 
 /// The views that broadcast a value of these extents to those; none where they are equal.
@@ -71,5 +72,27 @@ fn join(out: &mut Vec<View>, view: View) {
         }
         (Some(View::Expand(first)), View::Expand(second)) => *first = second,
         (_, view) => out.push(view),
+    }
+}
+
+fn axis(attr: &Attr, rank: i64) -> u32 {
+    match attr {
+        Attr::Int(k) => k.rem_euclid(rank.max(1)) as u32,
+        other => unreachable!("an axis is an integer: {other:?}"),
+    }
+}
+
+fn axes(attr: &Attr, rank: i64) -> Vec<u32> {
+    match attr {
+        Attr::Ints(axes) => axes.iter().map(|&k| k.rem_euclid(rank) as u32).collect(),
+        other => unreachable!("axes are integers: {other:?}"),
+    }
+}
+
+fn dim(attr: &Attr) -> Dim {
+    match attr {
+        Attr::Dim(d) => d.clone(),
+        Attr::Int(k) => Dim::Const(*k),
+        other => unreachable!("a position is a size: {other:?}"),
     }
 }

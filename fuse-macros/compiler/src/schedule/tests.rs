@@ -1,0 +1,198 @@
+use super::Options;
+use crate::graph::Graph;
+use crate::op::{Attr, Build, Check, Literal, Op, Val};
+use crate::plan::{Kind, Level, Plan, Step};
+use crate::types::{DType, Dim};
+
+/// Builds a graph, optimises and schedules it.
+fn plan(build: impl FnOnce(&mut Graph) -> Vec<Val>) -> Plan {
+    let mut graph = Graph::new("test");
+    graph.outs = build(&mut graph);
+    let graph = crate::optimise::run(graph, crate::optimise::Options::default());
+    super::run(&graph, Options::default())
+}
+
+/// The kinds and names of the steps, a word each.
+fn steps(plan: &Plan) -> Vec<String> {
+    let step = |step: &Step| match step {
+        Step::Kernel(k) => format!("{:?} {}", k.kind, k.name),
+        Step::Matmul(m) => match &m.lib.rest {
+            Some(rest) => format!("Matmul {} then {}", m.epilogue.name, rest.name),
+            None => format!("Matmul {}", m.epilogue.name),
+        },
+    };
+    plan.steps.iter().map(step).collect()
+}
+
+fn op(g: &mut Graph, name: &str, args: &[Val]) -> Val {
+    g.push(Op::named(name), args, vec![])
+}
+
+fn axis(g: &mut Graph, name: &str, x: Val, axis: i64) -> Val {
+    g.push(Op::named(name), &[x], vec![Attr::Int(axis)])
+}
+
+fn float(g: &mut Graph, value: f64, dtype: DType) -> Val {
+    g.push(Op::named("constant"), &[], vec![Attr::Lit(Literal::Float(value)), Attr::DType(dtype)])
+}
+
+/// Says that two extents are equal, as named dims would.
+fn same(g: &mut Graph, (x, i): (Val, usize), (y, k): (Val, usize)) {
+    let (left, right) = (g.ty(x).dims[i].clone(), g.ty(y).dims[k].clone());
+    g.checks.push((0, Check { left, right, broadcast: false, text: String::new() }));
+}
+
+const F32: DType = DType::F32;
+
+#[test]
+fn a_chain_is_one_map() {
+    let plan = plan(|g| {
+        let (x, y) = (g.input("x", F32, 1), g.input("y", F32, 1));
+        let two = float(g, 2.0, F32);
+        let scaled = op(g, "mul", &[x, two]);
+        let relu = op(g, "relu", &[scaled]);
+        let sigmoid = op(g, "sigmoid", &[x]);
+        let product = op(g, "mul", &[relu, sigmoid]);
+        vec![op(g, "add", &[product, y])]
+    });
+    assert_eq!(steps(&plan), ["Map k0_mul_relu_sigmoid_add"]);
+}
+
+#[test]
+fn siblings_that_read_one_input_are_one_kernel() {
+    let plan = plan(|g| {
+        let x = g.input("x", F32, 1);
+        vec![op(g, "relu", &[x]), op(g, "sigmoid", &[x])]
+    });
+    assert_eq!(steps(&plan), ["Map k0_relu_sigmoid"]);
+    assert_eq!(plan.outs.len(), 2);
+}
+
+#[test]
+fn softmax_is_one_row_kernel() {
+    let plan = plan(|g| {
+        let x = g.input("x", F32, 2);
+        vec![axis(g, "softmax", x, -1)]
+    });
+    assert_eq!(steps(&plan), ["Row k0_max_sub_exp_sum"]);
+}
+
+#[test]
+fn softmax_along_an_outer_axis_reduces_columns() {
+    let plan = plan(|g| {
+        let x = g.input("x", F32, 2);
+        vec![axis(g, "softmax", x, 0)]
+    });
+    let kinds: Vec<Kind> = plan.kernels().map(|k| k.kind).collect();
+    assert_eq!(kinds, [Kind::Column, Kind::Column, Kind::Map]);
+}
+
+#[test]
+fn layer_norm_with_residual_and_dropout_is_one_row_kernel() {
+    let plan = plan(|g| {
+        let (x, b, r) = (g.input("x", F32, 2), g.input("b", F32, 1), g.input("r", F32, 2));
+        let (w, be) = (g.input("w", F32, 1), g.input("be", F32, 1));
+        let (eps, p) = (float(g, 1e-5, DType::F64), float(g, 0.1, DType::F64));
+        same(g, (x, 0), (r, 0));
+        same(g, (x, 1), (r, 1));
+        same(g, (x, 1), (b, 0));
+        let sum = op(g, "add", &[x, b]);
+        let dropped = g.push(Op::named("dropout"), &[sum, p], vec![Attr::Bool(true)]);
+        let residual = op(g, "add", &[r, dropped]);
+        vec![op(g, "layer_norm", &[residual, w, be, eps])]
+    });
+    assert_eq!(steps(&plan).len(), 1, "{:?}", steps(&plan));
+    assert_eq!(plan.draws.len(), 1);
+}
+
+#[test]
+fn mean_cross_entropy_is_one_launch() {
+    let plan = plan(|g| {
+        let (x, t) = (g.input("x", F32, 2), g.input("t", DType::I64, 1));
+        vec![op(g, "cross_entropy", &[x, t])]
+    });
+    assert_eq!(steps(&plan).len(), 1, "{:?}", steps(&plan));
+    let Step::Kernel(kernel) = &plan.steps[0] else { panic!("a kernel") };
+    assert!(kernel.stmts.iter().any(|s| s.level == Level::All));
+}
+
+#[test]
+fn bias_and_relu_join_the_matmul() {
+    let plan = plan(|g| {
+        let (x, w, b) = (g.input("x", F32, 2), g.input("w", F32, 2), g.input("b", F32, 1));
+        let product = op(g, "matmul", &[x, w]);
+        same(g, (w, 1), (b, 0));
+        let sum = op(g, "add", &[product, b]);
+        vec![op(g, "relu", &[sum])]
+    });
+    assert_eq!(steps(&plan), ["Matmul k0_matmul_add_relu"]);
+    let Step::Matmul(matmul) = &plan.steps[0] else { panic!("a matmul") };
+    assert!(matmul.lib.bias.is_some() && matmul.lib.relu && matmul.lib.rest.is_none());
+}
+
+#[test]
+fn a_half_product_rounds_before_its_bias() {
+    let plan = plan(|g| {
+        let (x, w, b) = (g.input("x", DType::BF16, 2), g.input("w", DType::BF16, 2), g.input("b", DType::BF16, 1));
+        same(g, (w, 1), (b, 0));
+        let product = op(g, "matmul", &[x, w]);
+        vec![op(g, "add", &[product, b])]
+    });
+    let Step::Matmul(matmul) = &plan.steps[0] else { panic!("a matmul") };
+    assert!(matmul.lib.bias.is_none() && matmul.lib.rest.is_some());
+}
+
+#[test]
+fn a_product_is_stored_in_the_order_its_reader_wants() {
+    let plan = plan(|g| {
+        let (p, v) = (g.input("p", F32, 4), g.input("v", F32, 4));
+        let product = op(g, "matmul", &[p, v]);
+        let heads_last = g.push(Op::named("permute"), &[product], vec![Attr::Ints(vec![0, 2, 1, 3])]);
+        let dims = g.ty(heads_last).dims.clone();
+        let merged = vec![dims[0].clone(), dims[1].clone(), Dim::mul(dims[2].clone(), dims[3].clone())];
+        vec![g.push(Op::named("reshape"), &[heads_last], vec![Attr::Dims(merged)])]
+    });
+    assert_eq!(plan.steps.len(), 1, "{:?}", steps(&plan));
+}
+
+#[test]
+fn whole_tensor_sums_do_not_feed_points_of_the_same_kernel() {
+    let plan = plan(|g| {
+        let x = g.input("x", F32, 2);
+        let total = op(g, "sum_all", &[x]);
+        vec![op(g, "div", &[x, total])]
+    });
+    assert_eq!(steps(&plan), ["Row k0_sum", "Map k1_div"]);
+}
+
+#[test]
+fn column_sum_of_squares_is_one_kernel() {
+    let plan = plan(|g| {
+        let x = g.input("x", F32, 2);
+        let square = op(g, "mul", &[x, x]);
+        vec![axis(g, "sum", square, 0)]
+    });
+    assert_eq!(steps(&plan), ["Column k0_mul_sum"]);
+}
+
+#[test]
+fn a_transpose_costs_no_kernel() {
+    let plan = plan(|g| {
+        let (x, y) = (g.input("x", F32, 2), g.input("y", F32, 2));
+        let turned = g.push(Op::named("t"), &[x], vec![]);
+        vec![op(g, "add", &[turned, y])]
+    });
+    assert_eq!(steps(&plan), ["Map k0_add"]);
+}
+
+#[test]
+fn results_do_not_alias_inputs_or_each_other() {
+    let plan = plan(|g| {
+        let x = g.input("x", F32, 1);
+        let y = op(g, "neg", &[x]);
+        vec![x, y, y]
+    });
+    let bufs: std::collections::BTreeSet<_> = plan.outs.iter().map(|o| o.buf).collect();
+    assert_eq!(bufs.len(), 3);
+    assert!(plan.outs.iter().all(|o| !matches!(plan.bufs[o.buf.0 as usize].class, crate::plan::BufClass::In(_))));
+}
