@@ -21,7 +21,7 @@ fn same_as(graph: &Graph, node: &Node) -> Option<Val> {
     let same_type = graph.node(first).outs[first.out as usize] == node.outs[0];
     match node.op.class {
         Class::View(kind) => is_identity_view(kind, node, same_type).then_some(first),
-        Class::Cast => same_type.then_some(first),
+        Class::Elementwise if node.op == Op::named("cast") => same_type.then_some(first),
         Class::Elementwise => {
             let facts = node.op.scalar.as_ref().map_or(&[][..], |s| s.facts);
             facts.iter().find_map(|fact| by_fact(graph, node, *fact)).filter(|v| graph.node(*v).outs[0] == node.outs[0])

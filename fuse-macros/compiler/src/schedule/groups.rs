@@ -138,7 +138,7 @@ impl<'g> Groups<'g> {
 
     fn place(&mut self, node: u32) {
         match self.graph.nodes[node as usize].op.class {
-            Class::Elementwise | Class::Cast | Class::Gather => self.place_elementwise(node),
+            Class::Elementwise | Class::Gather => self.place_elementwise(node),
             Class::Source(Source::Uniform | Source::Normal) => self.place_elementwise(node),
             Class::Reduce(_) => self.place_reduction(node),
             Class::Scan(_) => self.place_scan(node),
@@ -225,7 +225,7 @@ impl<'g> Groups<'g> {
     }
 
     fn is_elementwise(&self, node: u32) -> bool {
-        matches!(self.graph.nodes[node as usize].op.class, Class::Elementwise | Class::Cast)
+        self.graph.nodes[node as usize].op.class == Class::Elementwise
     }
 
     fn direct_deps(&self, node: u32) -> BTreeSet<GroupId> {

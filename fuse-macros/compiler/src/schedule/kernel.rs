@@ -4,7 +4,7 @@ use super::groups::{Group, Member, axis_attr, lines_up, reduced_last, reduction}
 use super::lower::Lower;
 use super::views::{behind_views, broadcast, normal};
 use crate::graph::Node;
-use crate::op::{Attr, Class, Op, Source, Val};
+use crate::op::{Attr, Class, Source, Val};
 use crate::plan::{BufId, Expr, Kernel, Kind, Leaf, LeafSource, Level, Operand, Stmt, StmtId, Store, View};
 use crate::types::DType;
 use std::collections::{BTreeSet, HashMap};
@@ -186,9 +186,9 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
             *slot = Some(self.value(arg, &onto(arg), made));
         }
         let args: Vec<StmtId> = args.into_iter().map(|a| a.expect("both loops cover every operand")).collect();
-        let expr = match node.op.class {
-            Class::Cast => Expr::Cast(args[0]),
-            _ if node.op == Op::named("contiguous") => return args[0],
+        let expr = match node.op.name {
+            "contiguous" => return args[0],
+            "cast" => Expr::Cast(args[0]),
             _ => Expr::Apply(node.op, args),
         };
         self.push_for(node, expr, made)

@@ -138,7 +138,7 @@ impl<'g> Lower<'g> {
         let node = self.graph.node(val);
         let from = &self.groups.list[owner.0];
         let repeatable = match node.op.class {
-            Class::Elementwise | Class::Cast | Class::Gather => true,
+            Class::Elementwise | Class::Gather => true,
             _ => super::groups::is_draw(self.graph, val.node),
         };
         if !repeatable || self.bufs.contains_key(&val) || matches!(from.shape, Shape::Matmul | Shape::Nest(Kind::Line))
@@ -176,9 +176,7 @@ impl<'g> Lower<'g> {
             let (root, _) = behind_views(self.graph, arg);
             let full = self.graph.node(arg).outs[arg.out as usize].dims == node.outs[0].dims;
             match self.groups.of[root.node as usize] {
-                Some(id)
-                    if id == owner && matches!(self.graph.node(root).op.class, Class::Elementwise | Class::Cast) =>
-                {
+                Some(id) if id == owner && self.graph.node(root).op.class == Class::Elementwise => {
                     cost = cost.plus(self.cost(root, owner));
                 }
                 None if !self.graph.inputs.contains(&root) => {}
