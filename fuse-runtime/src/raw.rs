@@ -33,26 +33,37 @@ impl RawTensor {
 
     /// A tensor on the host with the values of `data` in row-major order.
     pub fn from_slice<T: Element>(data: &[T], shape: &[usize]) -> Result<Self> {
+        RawTensor::from_slice_on(data, shape, Device::cpu())
+    }
+
+    /// A tensor on `device` with the values of `data` in row-major order.
+    pub fn from_slice_on<T: Element>(data: &[T], shape: &[usize], device: Device) -> Result<Self> {
         if shape.iter().product::<usize>() != data.len() {
             return Err(Error::shape("from_slice", format!("{} values do not fill {shape:?}", data.len())));
         }
-        let mut out = RawTensor::empty(T::DTYPE, shape, Device::cpu())?;
-        if let Some(values) = out.as_mut_slice::<T>() {
-            values.copy_from_slice(data);
-        }
-        Ok(out)
+        // SAFETY: an element is a number or a bool, without padding, so all its bytes are initialised.
+        let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr().cast::<u8>(), size_of_val(data)) };
+        RawTensor::of_valid_bytes(T::DTYPE, shape, bytes, device)
     }
 
-    /// A tensor on the host from the bytes of its elements in row-major order. Bytes of bools must be 0 or 1.
-    pub fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<Self> {
-        let mut buffer = CpuBuffer::new(byte_count(dtype, shape)?)?;
-        if buffer.bytes() != bytes.len() {
+    /// A tensor from the bytes of its elements in row-major order.
+    ///
+    /// # Panics
+    /// If a bool is neither 0 nor 1.
+    pub fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8], device: Device) -> Result<Self> {
+        assert!(dtype != DType::Bool || bytes.iter().all(|&byte| byte <= 1), "a bool is 0 or 1");
+        RawTensor::of_valid_bytes(dtype, shape, bytes, device)
+    }
+
+    fn of_valid_bytes(dtype: DType, shape: &[usize], bytes: &[u8], device: Device) -> Result<Self> {
+        if byte_count(dtype, shape)? != bytes.len() {
             return Err(Error::shape("from_bytes", format!("{} bytes do not fill {dtype}{shape:?}", bytes.len())));
         }
-        assert!(dtype != DType::Bool || bytes.iter().all(|&byte| byte <= 1), "a bool is 0 or 1");
-        buffer.as_mut_slice().copy_from_slice(bytes);
-        let storage = Arc::new(Storage::Cpu(buffer));
-        Ok(RawTensor { storage, dtype, layout: Layout::contiguous(shape), device: Device::cpu() })
+        let storage = match device.cuda_ordinal() {
+            None => Storage::Cpu(CpuBuffer::from_bytes(bytes)?),
+            Some(ordinal) => Storage::Cuda(CudaBuffer::from_bytes(ordinal, bytes)?),
+        };
+        Ok(RawTensor { storage: Arc::new(storage), dtype, layout: Layout::contiguous(shape), device })
     }
 
     /// A tensor of existing storage, which must hold every element of `layout`.
@@ -184,20 +195,13 @@ impl RawTensor {
             return Ok(self.clone());
         }
         match &*self.storage {
-            Storage::Cpu(_) => self.contiguous()?.upload(device),
+            Storage::Cpu(_) => {
+                let dense = self.contiguous()?;
+                let bytes = dense.as_bytes().unwrap_or_default();
+                RawTensor::of_valid_bytes(self.dtype, self.shape(), bytes, device)
+            }
             Storage::Cuda(memory) => self.download(memory)?.to_device(device),
         }
-    }
-
-    /// The values of a row-major tensor of the host on a GPU.
-    fn upload(&self, device: Device) -> Result<Self> {
-        let out = RawTensor::empty(self.dtype, self.shape(), device)?;
-        if let (Some(memory), Some(source)) = (out.storage.as_cuda(), self.storage.as_cpu()) {
-            let start = self.layout.offset() as usize * self.dtype.bytes();
-            let bytes = self.numel() * self.dtype.bytes();
-            memory.buffer().write(0, &source.as_slice()[start..start + bytes])?;
-        }
-        Ok(out)
     }
 
     /// The part of a GPU's storage that the layout spans, under the same layout on the host.

@@ -65,7 +65,7 @@ fn read(path: &Path, name: &str, view: &TensorView<'_>, device: Device) -> Resul
     if *dtype == DType::Bool && view.data().iter().any(|&byte| byte > 1) {
         return Err(Error::io(path.display(), format!("`{name}` holds values that are no bool")));
     }
-    Ok(Entry::Known(RawTensor::from_bytes(*dtype, view.shape(), view.data())?.to_device(device)?))
+    Ok(Entry::Known(RawTensor::from_bytes(*dtype, view.shape(), view.data(), device)?))
 }
 
 impl Tensors {

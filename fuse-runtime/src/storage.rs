@@ -64,6 +64,13 @@ impl CudaBuffer {
         Ok(cuda::Buffer::new(&cuda::Context::get(ordinal)?, bytes)?.into())
     }
 
+    /// A block with these bytes.
+    pub fn from_bytes(ordinal: usize, bytes: &[u8]) -> Result<Self> {
+        let memory = CudaBuffer::new(ordinal, bytes.len())?;
+        memory.buffer.write(0, bytes)?;
+        Ok(memory)
+    }
+
     /// The memory.
     pub fn buffer(&self) -> &cuda::Buffer {
         &self.buffer
@@ -113,6 +120,13 @@ impl CpuBuffer {
             None => fresh(size_class(bytes)).ok_or_else(|| Error::out_of_memory("cpu", bytes))?,
         };
         Ok(CpuBuffer { start, bytes })
+    }
+
+    /// A block with these bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let mut buffer = CpuBuffer::new(bytes.len())?;
+        buffer.as_mut_slice().copy_from_slice(bytes);
+        Ok(buffer)
     }
 
     /// The number of bytes.

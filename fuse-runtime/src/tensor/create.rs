@@ -64,8 +64,7 @@ impl<T: Element, const R: usize> Tensor<T, R> {
     /// With an [`Error`] of kind `Shape` if `dims` need another number of values.
     #[track_caller]
     pub fn from_slice(data: &[T], dims: [usize; R], device: impl Into<Device>) -> Self {
-        let host = RawTensor::from_slice(data, &dims);
-        Tensor::from_raw(host.and_then(|host| host.to_device(device.into())).or_raise())
+        Tensor::from_raw(RawTensor::from_slice_on(data, &dims, device.into()).or_raise())
     }
 }
 

@@ -74,3 +74,79 @@ macro_rules! reduce_all {
 }
 
 fuse_macros::table_methods! {}
+
+#[cfg(test)]
+mod tests {
+    use fuse_compiler::op::{Call, methods, table};
+
+    /// The ops whose methods and functions are written out in the other files of this folder.
+    const BY_HAND: &[&str] = &[
+        "addmm",
+        "arange",
+        "baddbmm",
+        "cast",
+        "cat",
+        "chunk",
+        "clamp",
+        "copy_",
+        "cross_entropy",
+        "cross_entropy_with",
+        "detach",
+        "dropout",
+        "embedding",
+        "expand",
+        "eye",
+        "flip",
+        "from_slice",
+        "from_vec",
+        "full",
+        "gather",
+        "index_add",
+        "index_copy",
+        "index_select",
+        "item",
+        "layer_norm",
+        "leaky_relu",
+        "linear",
+        "masked_fill",
+        "matmul",
+        "narrow",
+        "ones",
+        "permute",
+        "powi",
+        "rand",
+        "randn",
+        "repeat",
+        "reshape",
+        "rms_norm",
+        "scaled_dot_product_attention",
+        "scatter_add",
+        "slice",
+        "slice_assign",
+        "squeeze",
+        "stack",
+        "std_correction",
+        "t",
+        "to_device",
+        "to_vec",
+        "transpose",
+        "tril",
+        "triu",
+        "unbind",
+        "unsqueeze",
+        "var_correction",
+        "where_cond",
+        "zeros",
+    ];
+
+    #[test]
+    fn every_op_of_the_table_is_a_method() {
+        let regular: Vec<&str> = methods::regular().map(|method| method.row.name).collect();
+        let missing: Vec<&str> = table()
+            .iter()
+            .filter(|op| op.call != Call::Internal && !regular.contains(&op.name) && !BY_HAND.contains(&op.name))
+            .map(|op| op.name)
+            .collect();
+        assert!(missing.is_empty(), "no method is written for {missing:?}");
+    }
+}
