@@ -32,6 +32,8 @@ pub struct Plan {
     pub syms: Vec<SymDef>,
     /// What must hold before the first step.
     pub checks: Vec<PlanCheck>,
+    /// Equalities the plan was specialised for; where one does not hold, the more general plan runs instead.
+    pub guards: Vec<PlanCheck>,
     /// Buffers; those of class `In` come first, in argument order.
     pub bufs: Vec<Buf>,
     /// The element types of the host scalars, in argument order.
