@@ -7,6 +7,8 @@
 
 pub mod abi;
 mod phases;
+pub mod print;
+pub mod verify;
 
 pub use phases::{Phase, Phases};
 
