@@ -1,11 +1,23 @@
 //! Running one op at once.
+//!
+//! An eager op is a compiled function of one node: the same decomposition, the same scheduler and the same plan runner,
+//! with an interpreter in the place of emitted loops. So eager and compiled cannot drift apart. Plans are kept by op,
+//! element types, ranks and attributes; sizes stay symbols, so a plan serves every shape.
+
+mod build;
+mod key;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::exec::{self, Call, Program};
 use crate::raw::RawTensor;
+use crate::rt::Scalar;
 use crate::storage::CudaBuffer;
 use fuse_compiler::op::{Attr, Literal, Op};
 use fuse_compiler::types::DType;
+use key::Key;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, RwLock};
 
 /// An operand of an eager op.
 #[derive(Clone, Debug)]
@@ -21,7 +33,46 @@ pub enum Arg {
 /// Operands come in the order of the row's signature, receiver first; `attrs` are the row's other parameters in order.
 pub fn run(device: Device, op: &str, args: &[Arg], attrs: &[Attr]) -> Result<Vec<RawTensor>> {
     let row = Op::find(op).ok_or_else(|| Error::compile(format!("no op is called `{op}`")))?;
-    Err(Error::compile(format!("`{}` of {args:?} with {attrs:?} has no plan on {device}", row.name)))
+    let (key, host_ints) = Key::of(row, args, attrs);
+    let program = program(key)?;
+    let tensors: Vec<&RawTensor> = args.iter().filter_map(tensor).collect();
+    let scalars: Vec<Scalar> = args.iter().filter_map(scalar).collect();
+    let call = Call {
+        plan: &program.plan,
+        given: &vec![true; tensors.len()],
+        tensors: &tensors,
+        scalars: &scalars,
+        host_ints: &host_ints,
+        device,
+        bodies: &program.interpreted(),
+    };
+    exec::run(&call)
+}
+
+static PROGRAMS: LazyLock<RwLock<HashMap<Key, Arc<Program>>>> = LazyLock::new(Default::default);
+
+/// The program of a key, from the cache or newly made. Two threads may make the same one; the first to finish is kept.
+fn program(key: Key) -> Result<Arc<Program>> {
+    if let Some(program) = PROGRAMS.read().unwrap_or_else(|poisoned| poisoned.into_inner()).get(&key) {
+        return Ok(program.clone());
+    }
+    let program = Arc::new(Program::new(&build::plan(&key)?, &[]));
+    let mut programs = PROGRAMS.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+    Ok(programs.entry(key).or_insert(program).clone())
+}
+
+fn tensor(arg: &Arg) -> Option<&RawTensor> {
+    match arg {
+        Arg::Tensor(tensor) => Some(tensor),
+        Arg::Scalar(..) => None,
+    }
+}
+
+fn scalar(arg: &Arg) -> Option<Scalar> {
+    match arg {
+        Arg::Tensor(_) => None,
+        Arg::Scalar(literal, _) => Some(*literal),
+    }
 }
 
 /// Returns the first fault that the data of `memory` depends on, once. The stream must have been waited for.
@@ -32,3 +83,6 @@ pub(crate) fn check_faults(memory: &CudaBuffer) -> Result<()> {
         Some(fault) => Err(Error::index("kernel", format!("{fault:?}"))),
     }
 }
+
+#[cfg(test)]
+mod tests;

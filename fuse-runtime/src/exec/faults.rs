@@ -1,5 +1,7 @@
 //! The first fault of a launch.
 
+use super::kernel_dtypes::faults_on_zero;
+use fuse_compiler::plan::{Expr, Kernel};
 use std::sync::OnceLock;
 
 /// An index out of range or an integer division by zero.
@@ -16,6 +18,12 @@ pub enum Fault {
     },
     /// An integer division by zero, by the number of the statement.
     Division(u32),
+}
+
+/// Whether a kernel can fault.
+pub(super) fn may_fault(kernel: &Kernel) -> bool {
+    kernel.stmts.iter().any(|stmt| matches!(stmt.expr, Expr::Gather { .. }) || faults_on_zero(stmt, kernel))
+        || kernel.stores.iter().any(|store| store.scatter.is_some())
 }
 
 /// Where the kernels of a call note their first fault. Noting is rare, so it may be slow.

@@ -1,5 +1,16 @@
-//! Running plans.
+//! Running plans: sizes are evaluated and checked, memory is found, and every step is run by the processor or a GPU.
 
+mod buffers;
+mod cpu;
 mod faults;
+mod interp;
+mod kernel_dtypes;
+mod program;
+mod run;
+mod symbols;
+mod views;
 
 pub(crate) use faults::FaultCell;
+use kernel_dtypes::instantiate;
+pub(crate) use program::Program;
+pub(crate) use run::{Call, run};

@@ -170,6 +170,51 @@ impl<'a> Ins<'a> {
         }
     }
 
+    /// [`Ins::elem`] for the interpreter, whose types are values.
+    pub(crate) fn elem_raw(&self, leaf: usize) -> (*mut u8, DType) {
+        match self.leaves[leaf] {
+            LeafRun::Elem { start, dtype } => (start.cast_mut(), dtype),
+            _ => wrong_access(leaf, DType::Param(0)),
+        }
+    }
+
+    /// [`Ins::row`] for the interpreter.
+    pub(crate) fn row_raw(&self, leaf: usize) -> (*mut u8, DType) {
+        match self.leaves[leaf] {
+            LeafRun::Row { value, dtype } => (value.cast_mut(), dtype),
+            _ => wrong_access(leaf, DType::Param(0)),
+        }
+    }
+
+    /// [`Ins::product`] for the interpreter.
+    pub(crate) fn product_raw(&self) -> (*mut u8, DType) {
+        match self.product {
+            LeafRun::Elem { start, dtype } => (start.cast_mut(), dtype),
+            _ => wrong_access(usize::MAX, DType::Param(0)),
+        }
+    }
+
+    /// [`Ins::staged`] for the interpreter.
+    pub(crate) fn staged_raw(&self, stmt: usize) -> (*mut u8, DType) {
+        match self.staged.iter().find(|stage| stage.stmt == stmt as u32) {
+            Some(stage) => (stage.start, stage.dtype),
+            None => wrong_access(stmt, DType::Param(0)),
+        }
+    }
+
+    /// [`Ins::scalar`] before it is converted.
+    pub(crate) fn scalar_raw(&self, k: usize) -> Scalar {
+        self.facts.scalars[k]
+    }
+
+    /// The element type of a leaf that is read at computed positions.
+    pub(crate) fn gather_dtype(&self, leaf: usize) -> DType {
+        match self.leaves[leaf] {
+            LeafRun::Indexed(indexed) => indexed.dtype,
+            _ => wrong_access(leaf, DType::Param(0)),
+        }
+    }
+
     #[inline(always)]
     fn dense<T: Element>(&self, leaf: LeafRun) -> &'a [T] {
         match leaf {

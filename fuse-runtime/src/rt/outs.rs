@@ -123,6 +123,44 @@ impl<'a> Outs<'a> {
         }
     }
 
+    /// [`Outs::elem`] for the interpreter, whose types are values.
+    pub(crate) fn elem_raw(&mut self, store: usize) -> (*mut u8, DType) {
+        match &mut self.stores[store] {
+            StoreRun::Elem { start, dtype, taken } if !*taken => {
+                *taken = true;
+                (*start, *dtype)
+            }
+            _ => wrong_access(store, DType::Param(0)),
+        }
+    }
+
+    /// Where [`Outs::row`] and [`Outs::all`] write, for the interpreter.
+    pub(crate) fn single_raw(&mut self, store: usize) -> (*mut u8, DType) {
+        match self.stores[store] {
+            StoreRun::Single { place, dtype } => (place, dtype),
+            _ => wrong_access(store, DType::Param(0)),
+        }
+    }
+
+    /// [`Outs::stage`] for the interpreter: copies the one value at `from`, of type `dtype`.
+    pub(crate) fn stage_raw(&mut self, stmt: usize, from: *const u8, dtype: DType) {
+        match self.stages.iter().find(|stage| stage.stmt == stmt as u32) {
+            // SAFETY: the row's place in the stage belongs to this run, and the caller has one value of the type.
+            Some(stage) if stage.dtype == dtype && self.row < stage.rows => unsafe {
+                std::ptr::copy_nonoverlapping(from, stage.start.add(self.row * dtype.bytes()), dtype.bytes());
+            },
+            _ => wrong_access(stmt, dtype),
+        }
+    }
+
+    /// The element type of a store that is written at computed positions.
+    pub(crate) fn scatter_dtype(&self, store: usize) -> DType {
+        match self.stores[store] {
+            StoreRun::Indexed { to, .. } => to.dtype,
+            _ => wrong_access(store, DType::Param(0)),
+        }
+    }
+
     #[inline(always)]
     fn single<T: Element>(&mut self, store: usize, value: T) {
         match self.stores[store] {

@@ -6,7 +6,6 @@
 //! because the other passes would remove them.
 
 pub(crate) mod alias;
-mod assume;
 mod cse;
 mod dce;
 mod decompose;
@@ -14,8 +13,6 @@ mod simplify;
 mod unify;
 
 use crate::graph::Graph;
-
-pub use assume::run as assume;
 
 /// What the optimiser may assume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

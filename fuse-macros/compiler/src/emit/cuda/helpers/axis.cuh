@@ -1,2 +1,0 @@
-// The axis a gather or scatter moves along.
-struct fuse_axis { long long extent, stride; };

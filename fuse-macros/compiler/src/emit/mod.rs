@@ -1,3 +1,0 @@
-//! From plans to text.
-
-pub mod cuda;

@@ -1,0 +1,82 @@
+//! What decides the plan of an eager op.
+
+use super::Arg;
+use fuse_compiler::op::{Attr, Literal, Op};
+use fuse_compiler::types::{DType, Dim};
+use std::hash::{Hash, Hasher};
+
+/// Everything about a call that its plan depends on.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Key {
+    /// The op.
+    pub op: Op,
+    /// The operands, in order.
+    pub args: Vec<Operand>,
+    /// The other parameters. Sizes are 0 here and come with the call.
+    pub attrs: Vec<Attr>,
+}
+
+/// What a plan depends on of an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Operand {
+    /// A tensor of this element type and rank.
+    Tensor(DType, usize),
+    /// A host scalar of this element type.
+    Scalar(DType),
+}
+
+impl Key {
+    /// The key of a call, and the sizes among its attributes, in order.
+    pub fn of(op: Op, args: &[Arg], attrs: &[Attr]) -> (Key, Vec<i64>) {
+        let operand = |arg: &Arg| match arg {
+            Arg::Tensor(tensor) => Operand::Tensor(tensor.dtype(), tensor.shape().len()),
+            Arg::Scalar(_, dtype) => Operand::Scalar(*dtype),
+        };
+        let mut sizes = Vec::new();
+        let attrs = attrs.iter().map(|attr| without_sizes(attr, &mut sizes)).collect();
+        (Key { op, args: args.iter().map(operand).collect(), attrs }, sizes)
+    }
+}
+
+/// An attribute with its sizes taken out.
+fn without_sizes(attr: &Attr, sizes: &mut Vec<i64>) -> Attr {
+    let mut take = |dim: &Dim| match dim {
+        Dim::Const(size) => {
+            sizes.push(*size);
+            Dim::Const(0)
+        }
+        symbolic => unreachable!("an eager call has known sizes, not {symbolic}"),
+    };
+    match attr {
+        Attr::Dim(dim) => Attr::Dim(take(dim)),
+        Attr::Dims(dims) => Attr::Dims(dims.iter().map(take).collect()),
+        other => other.clone(),
+    }
+}
+
+impl Eq for Key {}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.op.hash(state);
+        self.args.hash(state);
+        self.attrs.iter().for_each(|attr| hash_attr(attr, state));
+    }
+}
+
+/// Attributes hold floats, so their bits are hashed.
+fn hash_attr<H: Hasher>(attr: &Attr, state: &mut H) {
+    std::mem::discriminant(attr).hash(state);
+    match attr {
+        Attr::Int(k) => k.hash(state),
+        Attr::Ints(list) => list.hash(state),
+        Attr::Float(x) => x.to_bits().hash(state),
+        Attr::Bool(b) => b.hash(state),
+        Attr::Dim(dim) => dim.hash(state),
+        Attr::Dims(dims) => dims.hash(state),
+        Attr::DType(dtype) => dtype.hash(state),
+        Attr::Lit(Literal::Float(x)) => x.to_bits().hash(state),
+        Attr::Lit(Literal::Int(k)) => k.hash(state),
+        Attr::Lit(Literal::Bool(b)) => b.hash(state),
+    }
+}

@@ -1,0 +1,117 @@
+//! The memory of a call.
+
+use super::faults::may_fault;
+use super::run::Call;
+use super::symbols::Sizes;
+use super::views::view;
+use crate::device::Device;
+use crate::error::Result;
+use crate::raw::RawTensor;
+use fuse_compiler::plan::{BufClass, BufId, Kind, LeafSource, Level, Operand, Plan, Step, Store};
+
+/// The buffers of a plan during one call. Memory is taken when a step first touches a buffer and let go after the last
+/// step that does, so that later temporaries take it over from the allocator.
+pub(super) struct Buffers<'a> {
+    plan: &'a Plan,
+    sizes: &'a Sizes,
+    device: Device,
+    held: Vec<Option<RawTensor>>,
+    /// Inputs that the current step may overwrite.
+    givers: Vec<BufId>,
+    /// Whether the caller gives up the storage of each input, and nothing else holds it.
+    given: Vec<bool>,
+}
+
+impl<'a> Buffers<'a> {
+    /// Before the first step only the inputs are there.
+    pub fn new(call: &Call<'a>, sizes: &'a Sizes) -> Self {
+        let (plan, device, tensors) = (call.plan, call.device, call.tensors);
+        let given = call.given.iter().zip(tensors).map(|(&given, tensor)| given && tensor.is_unique()).collect();
+        let held = plan.bufs.iter().map(|buf| match buf.class {
+            BufClass::In(k) => Some(tensors[k as usize].clone()),
+            BufClass::Out | BufClass::Temp => None,
+        });
+        Buffers { plan, sizes, device, held: held.collect(), givers: Vec::new(), given }
+    }
+
+    /// Before a step, finds the inputs it may overwrite.
+    pub fn start_step(&mut self, step: u32) {
+        self.givers = self.find_givers(step);
+    }
+
+    /// Inputs that the caller gives up and that a step, if it is an elementwise kernel, reads only where it writes.
+    ///
+    /// Only the last step may overwrite an input, and only if it cannot fault: a call that fails changes no tensor.
+    fn find_givers(&self, step: u32) -> Vec<BufId> {
+        let Step::Kernel(kernel) = &self.plan.steps[step as usize] else { return Vec::new() };
+        let last = step as usize + 1 == self.plan.steps.len();
+        if !last || kernel.kind != Kind::Map || may_fault(kernel) || !self.given.contains(&true) {
+            return Vec::new();
+        }
+        let leaves = |buf: BufId| kernel.leaves.iter().filter(move |leaf| leaf.source == LeafSource::Buf(buf));
+        let gives = |buf: &BufId| {
+            let BufClass::In(k) = self.plan.bufs[buf.0 as usize].class else { return false };
+            let contiguous = self.held[buf.0 as usize].as_ref().is_some_and(|tensor| tensor.layout().is_contiguous());
+            let read_in_place = leaves(*buf).all(|leaf| leaf.views.is_empty() && leaf.level == Level::Elem);
+            self.given[k as usize] && contiguous && read_in_place && leaves(*buf).count() == 1
+        };
+        (0..self.plan.bufs.len() as u32).map(BufId).filter(gives).collect()
+    }
+
+    /// The tensor of a buffer; a new one, or its donor, where no step has touched it yet.
+    pub fn get(&mut self, buf: BufId) -> Result<RawTensor> {
+        let at = buf.0 as usize;
+        if self.held[at].is_none() {
+            self.held[at] = Some(self.make(at)?);
+        }
+        Ok(self.held[at].clone().expect("the buffer was made above"))
+    }
+
+    /// The tensor of a buffer under its views.
+    pub fn operand(&mut self, operand: &Operand) -> Result<RawTensor> {
+        let tensor = self.get(operand.buf)?;
+        view(&tensor, &operand.views, self.sizes)
+    }
+
+    /// Puts a tensor in the place of a buffer that no step has touched yet.
+    pub fn put(&mut self, buf: BufId, tensor: RawTensor) {
+        self.held[buf.0 as usize] = Some(tensor);
+    }
+
+    /// Lets go of what no later step needs.
+    pub fn end_step(&mut self, step: u32) {
+        for (buf, held) in self.plan.bufs.iter().zip(&mut self.held) {
+            if buf.class == BufClass::Temp && buf.live.1 == step {
+                *held = None;
+            }
+        }
+    }
+
+    fn make(&mut self, at: usize) -> Result<RawTensor> {
+        let buf = &self.plan.bufs[at];
+        if let Some(donor) = buf.donor.and_then(|donor| self.held[donor.0 as usize].clone()) {
+            return Ok(donor);
+        }
+        let extents = self.sizes.extents(&buf.ty.dims)?;
+        if let Some(tensor) = self.take_giver(at, &extents) {
+            return Ok(tensor);
+        }
+        RawTensor::empty(buf.ty.dtype, &extents, self.device)
+    }
+
+    /// An input of the same type and extents that may be overwritten by a store without views.
+    fn take_giver(&mut self, at: usize, extents: &[usize]) -> Option<RawTensor> {
+        let step = self.plan.steps.last()?;
+        let Step::Kernel(kernel) = step else { return None };
+        let whole = |store: &Store| store.to.buf.0 as usize == at && store.to.views.is_empty();
+        if !kernel.stores.iter().any(whole) {
+            return None;
+        }
+        let fits = |buf: &BufId| {
+            let held = self.held[buf.0 as usize].as_ref();
+            held.is_some_and(|t| t.dtype() == self.plan.bufs[at].ty.dtype && t.shape() == extents)
+        };
+        let found = self.givers.iter().position(fits)?;
+        self.held[self.givers.swap_remove(found).0 as usize].clone()
+    }
+}

@@ -1,0 +1,54 @@
+//! A kernel bound to its operands.
+
+use super::access::Access;
+use crate::rt::CallFacts;
+use fuse_compiler::plan::{Expr, Kernel, Kind, Level};
+use fuse_compiler::types::DType;
+
+/// Everything about a launch that is the same for all runs.
+pub(super) struct Launch<'a> {
+    /// How the domain is walked.
+    pub kind: Kind,
+    /// The number of rows; 1 for `Map`.
+    pub rows: usize,
+    /// Points of a row.
+    pub points: usize,
+    /// What is read.
+    pub leaves: Vec<Access>,
+    /// What is written.
+    pub stores: Vec<Access>,
+    /// Whether a store must not be written while the run reads, by store: it shares storage with something read.
+    pub deferred: Vec<bool>,
+    /// Statements whose values rows leave for the end, with their element types.
+    pub staged: Vec<(u32, DType)>,
+    /// Scalars, sizes, draws and faults.
+    pub facts: &'a CallFacts<'a>,
+}
+
+impl<'a> Launch<'a> {
+    /// Binds a kernel over `rows` rows of `points` points.
+    pub fn new(
+        kernel: &Kernel,
+        rows: usize,
+        points: usize,
+        leaves: Vec<Access>,
+        stores: Vec<Access>,
+        facts: &'a CallFacts<'a>,
+    ) -> Self {
+        let deferred = stores.iter().map(|store| leaves.iter().any(|leaf| leaf.shares_storage(store))).collect();
+        Launch { kind: kernel.kind, rows, points, leaves, stores, deferred, staged: staged(kernel), facts }
+    }
+}
+
+/// Row-level values that statements of level `All` reduce.
+fn staged(kernel: &Kernel) -> Vec<(u32, DType)> {
+    let mut staged: Vec<(u32, DType)> = Vec::new();
+    for stmt in kernel.stmts.iter().filter(|stmt| stmt.level == Level::All) {
+        let Expr::Reduce(_, value) = stmt.expr else { continue };
+        let from = &kernel.stmts[value.0 as usize];
+        if from.level == Level::Row && staged.iter().all(|s| s.0 != value.0) {
+            staged.push((value.0, from.dtype.compute()));
+        }
+    }
+    staged
+}

@@ -1,0 +1,12 @@
+//! Kernels on the processor: the driver cuts the domain into runs, makes every operand of a run dense, and hands the run
+//! to the kernel's body.
+
+mod access;
+mod kernel;
+mod launch;
+mod matmul;
+mod strided;
+mod worker;
+
+pub(super) use kernel::run_kernel;
+pub(super) use matmul::run_matmul;

@@ -1,0 +1,381 @@
+//! One thread's share of a launch.
+
+use super::access::Access;
+use super::launch::Launch;
+use super::strided::{Segment, Strided};
+use crate::rt::{DynBody, Indexed, Ins, LeafRun, Outs, StageRun, StoreRun};
+use fuse_compiler::plan::Level;
+use fuse_compiler::types::DType;
+
+/// Memory in cache lines, so that every part of it may be of any element type.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+/// Where the dense copy of an operand is kept, in lines of the scratch; none where the operand is used in place always.
+type Slot = Option<usize>;
+
+/// Runs the body on rows and parts of rows, with scratch memory for the operands that are not dense there.
+pub(super) struct Worker<'a> {
+    launch: &'a Launch<'a>,
+    body: &'a dyn DynBody,
+    stages: &'a [StageRun],
+    /// Owns the scratch, which is only used through `base`.
+    _scratch: Vec<Line>,
+    base: *mut u8,
+    leaf_slots: Vec<Slot>,
+    store_slots: Vec<Slot>,
+    leaves: Vec<LeafRun>,
+    stores: Vec<StoreRun>,
+    /// How many columns are copied together, and the first column and number of those that are.
+    tile: usize,
+    tiled: (usize, usize),
+    /// The elements of a product that the next run finds at its points, for epilogues.
+    product: (*const u8, DType),
+    /// Elem leaves that are one element for the whole launch are spread out once.
+    filled: Vec<bool>,
+}
+
+/// How much scratch a tile of columns may take.
+const TILE_BYTES: usize = 1 << 18;
+/// Columns of one cache line.
+const TILE_COLUMNS: usize = 16;
+
+impl<'a> Worker<'a> {
+    /// A worker for runs of up to `longest` points. Columns are copied in tiles, as they lie beside each other in memory.
+    pub fn new(
+        launch: &'a Launch<'a>,
+        body: &'a dyn DynBody,
+        stages: &'a [StageRun],
+        longest: usize,
+        columns: bool,
+    ) -> Self {
+        let longest = longest.max(1);
+        let tile = if columns { (TILE_BYTES / 8 / longest).clamp(1, TILE_COLUMNS) } else { 1 };
+        let mut lines = 0;
+        let mut slot = |needed: bool, bytes: usize| {
+            needed.then(|| {
+                lines += (bytes * longest * tile).div_ceil(64);
+                lines - (bytes * longest * tile).div_ceil(64)
+            })
+        };
+        let leaf_slots = launch.leaves.iter().map(|leaf| slot(needs_copy(leaf), slot_bytes(leaf))).collect();
+        let stores = launch.stores.iter().zip(&launch.deferred);
+        let store_slots =
+            stores.map(|(store, &deferred)| slot(deferred || needs_copy(store), slot_bytes(store))).collect();
+        let mut scratch = vec![Line([0; 64]); lines];
+        Worker {
+            launch,
+            body,
+            stages,
+            base: scratch.as_mut_ptr().cast(),
+            _scratch: scratch,
+            tile,
+            leaf_slots,
+            store_slots,
+            leaves: Vec::with_capacity(launch.leaves.len()),
+            stores: Vec::with_capacity(launch.stores.len()),
+            tiled: (0, 0),
+            product: (std::ptr::null(), DType::Param(0)),
+            filled: vec![false; launch.leaves.len()],
+        }
+    }
+
+    /// Runs the points `start..start + len` of a row.
+    pub fn run(&mut self, row: usize, start: usize, len: usize) {
+        self.leaves.clear();
+        for k in 0..self.launch.leaves.len() {
+            let leaf = self.leaf(k, row, start, len);
+            self.leaves.push(leaf);
+        }
+        self.stores.clear();
+        for k in 0..self.launch.stores.len() {
+            let store = self.store(k, row, start, len);
+            self.stores.push(store);
+        }
+        let facts = self.launch.facts;
+        // SAFETY: leaves point at `len` values in tensors that the launch holds or in the scratch, and nothing writes to
+        // them: stores that share storage with a leaf go to the scratch first.
+        let ins = unsafe { Ins::new(len, facts, &self.leaves).with_product(self.product.0, self.product.1) };
+        // SAFETY: rows and parts of rows are handed out once each and differ in the places they write; the places are in
+        // tensors made for this call or in the scratch, all initialised.
+        let mut outs = unsafe { Outs::new(len, row, &mut self.stores, self.stages, facts.faults) };
+        self.body.run_widest(&ins, &mut outs);
+        self.flush(row, start, len);
+    }
+
+    /// Runs part of an epilogue on elements of a product.
+    ///
+    /// # Safety
+    /// `product` points at `len` valid elements of type `dtype`.
+    pub unsafe fn run_epilogue(&mut self, product: *const u8, dtype: DType, start: usize, len: usize) {
+        self.product = (product, dtype);
+        self.run(0, start, len);
+    }
+
+    /// What the body sees of a leaf.
+    fn leaf(&mut self, k: usize, row: usize, start: usize, len: usize) -> LeafRun {
+        let leaf = &self.launch.leaves[k];
+        let outer = leaf.outer.offset(row);
+        if let Some((extent, stride)) = leaf.indexed {
+            return LeafRun::Indexed(self.indexed(
+                k as u32,
+                leaf,
+                self.leaf_slots[k],
+                outer,
+                start,
+                len,
+                extent,
+                stride,
+            ));
+        }
+        match (leaf.level, leaf.tensor.is_some()) {
+            (Level::Elem, true) => LeafRun::Elem { start: self.dense(k, row, outer, start, len), dtype: leaf.dtype },
+            (Level::Elem, false) => {
+                let to = self.slot(self.leaf_slots[k]).cast::<i64>();
+                fill_positions(to, &leaf.inner, leaf.first + outer as i64, start, len);
+                LeafRun::Elem { start: to.cast(), dtype: DType::I64 }
+            }
+            (_, true) => LeafRun::Row { value: leaf.at(outer), dtype: leaf.dtype },
+            (_, false) => {
+                let to = self.slot(self.leaf_slots[k]).cast::<i64>();
+                // SAFETY: the slot was sized for at least one value.
+                unsafe { to.write(leaf.first + outer as i64) };
+                LeafRun::Row { value: to.cast(), dtype: DType::I64 }
+            }
+        }
+    }
+
+    /// The values of an elementwise leaf, where they lie or copied together.
+    fn dense(&mut self, k: usize, row: usize, outer: isize, start: usize, len: usize) -> *const u8 {
+        let leaf = &self.launch.leaves[k];
+        let Some(slot) = self.leaf_slots[k] else {
+            return leaf.at(outer + start as isize);
+        };
+        if leaf.inner.is_dense_at(start, len) {
+            return leaf.at(outer + leaf.inner.offset(start));
+        }
+        let to = self.slot(Some(slot));
+        if leaf.inner.is_constant() && leaf.outer.is_constant() {
+            if !std::mem::replace(&mut self.filled[k], true) {
+                // The slot holds as many points as the longest run.
+                gather(leaf, outer, 0, self.longest(), to);
+            }
+            return to;
+        }
+        if self.tile > 1 {
+            return self.column(k, row, len, to);
+        }
+        gather(leaf, outer, start, len, to);
+        to
+    }
+
+    /// A column out of the current tile, which is copied when its first column is asked for.
+    fn column(&mut self, k: usize, row: usize, len: usize, to: *mut u8) -> *const u8 {
+        let leaf = &self.launch.leaves[k];
+        let (first, count) = self.tiled;
+        debug_assert!((first..first + count).contains(&row));
+        if row == first {
+            gather_tile(leaf, first, count, len, to);
+        }
+        to.wrapping_add((row - first) * len * leaf.dtype.bytes())
+    }
+
+    /// Runs whole rows `rows.start..rows.end`, in tiles where columns are copied together.
+    pub fn run_rows(&mut self, rows: std::ops::Range<usize>) {
+        for first in rows.clone().step_by(self.tile) {
+            self.tiled = (first, self.tile.min(rows.end - first));
+            for row in first..first + self.tiled.1 {
+                self.run(row, 0, self.launch.points);
+            }
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn indexed(
+        &self,
+        operand: u32,
+        access: &Access,
+        slot: Slot,
+        outer: isize,
+        start: usize,
+        len: usize,
+        extent: usize,
+        stride: isize,
+    ) -> Indexed {
+        let run = Indexed {
+            start: access.at(outer),
+            dtype: access.dtype,
+            step: 0,
+            offsets: std::ptr::null(),
+            extent,
+            stride,
+            operand,
+        };
+        match access.inner.even_stride() {
+            _ if access.level != Level::Elem => run,
+            Some(step) => Indexed { start: access.at(outer + step * start as isize), step, ..run },
+            None => {
+                let to = self.slot(slot).cast::<i64>();
+                fill_positions(to, &access.inner, 0, start, len);
+                Indexed { offsets: to.cast_const().cast(), ..run }
+            }
+        }
+    }
+
+    /// What the body sees of a store.
+    fn store(&self, k: usize, row: usize, start: usize, len: usize) -> StoreRun {
+        let (store, slot) = (&self.launch.stores[k], self.store_slots[k]);
+        let outer = store.outer.offset(row);
+        if let Some((extent, stride)) = store.indexed {
+            let to = self.indexed(k as u32, store, slot, outer, start, len, extent, stride);
+            return StoreRun::Indexed { to, taken: false };
+        }
+        if store.level != Level::Elem {
+            return StoreRun::Single { place: store.at(outer), dtype: store.dtype };
+        }
+        let start =
+            if self.is_in_place(k, start, len) { store.at(outer + store.inner.offset(start)) } else { self.slot(slot) };
+        StoreRun::Elem { start, dtype: store.dtype, taken: false }
+    }
+
+    /// Whether a run writes a store where it belongs, rather than to the scratch.
+    fn is_in_place(&self, k: usize, start: usize, len: usize) -> bool {
+        !self.launch.deferred[k] && self.launch.stores[k].inner.is_dense_at(start, len)
+    }
+
+    /// Brings what was written to the scratch where it belongs.
+    fn flush(&self, row: usize, start: usize, len: usize) {
+        for (k, store) in self.launch.stores.iter().enumerate() {
+            let elementwise = store.level == Level::Elem && store.indexed.is_none();
+            if elementwise && !self.is_in_place(k, start, len) {
+                scatter(store, store.outer.offset(row), start, len, self.slot(self.store_slots[k]));
+            }
+        }
+    }
+
+    fn slot(&self, slot: Slot) -> *mut u8 {
+        let line = slot.expect("operands that are copied have a slot");
+        self.base.wrapping_add(line * size_of::<Line>())
+    }
+
+    fn longest(&self) -> usize {
+        if self.launch.rows == 1 { self.launch.points.min(super::kernel::RUN) } else { self.launch.points }
+    }
+}
+
+/// Whether some run may find an operand not dense.
+fn needs_copy(access: &Access) -> bool {
+    match (access.indexed, access.level) {
+        (Some(_), level) => level == Level::Elem && access.inner.even_stride().is_none(),
+        (None, Level::Elem) => access.tensor.is_none() || !access.inner.is_dense(),
+        (None, _) => access.tensor.is_none(),
+    }
+}
+
+/// Bytes of one point in the scratch: an element, or a position.
+fn slot_bytes(access: &Access) -> usize {
+    if access.indexed.is_some() { 8 } else { access.dtype.bytes() }
+}
+
+/// Writes positions counted from `first`.
+fn fill_positions(to: *mut i64, inner: &Strided, first: i64, start: usize, len: usize) {
+    inner.segments(start, len, |piece| {
+        for i in 0..piece.len {
+            let position = first + (piece.offset + i as isize * piece.stride) as i64;
+            // SAFETY: the slot holds `len` positions.
+            unsafe { to.add(piece.at + i).write(position) };
+        }
+    });
+}
+
+/// Copies the elements of a run together.
+fn gather(leaf: &Access, outer: isize, start: usize, len: usize, to: *mut u8) {
+    let size = leaf.dtype.bytes();
+    leaf.inner.segments(start, len, |piece| {
+        let from = leaf.at(outer + piece.offset);
+        // SAFETY: the segment is inside of the leaf's tensor, and the slot holds `len` elements.
+        unsafe { copy(from, piece.stride, to.add(piece.at * size), 1, piece.len, size) };
+    });
+}
+
+/// Copies the elements of a run where they belong.
+fn scatter(store: &Access, outer: isize, start: usize, len: usize, from: *const u8) {
+    let size = store.dtype.bytes();
+    store.inner.segments(start, len, |piece: Segment| {
+        let to = store.at(outer + piece.offset);
+        // SAFETY: the segment is inside of the store's tensor, which this run writes alone, and the slot holds `len` elements.
+        unsafe { copy(from.add(piece.at * size), 1, to, piece.stride, piece.len, size) };
+    });
+}
+
+/// Copies whole columns `first..first + count` of `len` points, each dense after the other.
+fn gather_tile(leaf: &Access, first: usize, count: usize, len: usize, to: *mut u8) {
+    let size = leaf.dtype.bytes();
+    let mut offsets = [0isize; TILE_COLUMNS];
+    for (c, offset) in offsets[..count].iter_mut().enumerate() {
+        *offset = leaf.outer.offset(first + c);
+    }
+    leaf.inner.segments(0, len, |piece| {
+        let from = leaf.at(piece.offset);
+        let to = to.wrapping_add(piece.at * size);
+        // SAFETY: each column is inside of the leaf's tensor, and the slot holds `count` columns of `len` elements.
+        unsafe {
+            match size {
+                1 => transpose::<u8>(from, piece.stride, &offsets[..count], to, len, piece.len),
+                2 => transpose::<u16>(from, piece.stride, &offsets[..count], to, len, piece.len),
+                4 => transpose::<u32>(from, piece.stride, &offsets[..count], to, len, piece.len),
+                _ => transpose::<u64>(from, piece.stride, &offsets[..count], to, len, piece.len),
+            }
+        }
+    });
+}
+
+/// Reads row by row, as a row of columns that lie beside each other is one cache line.
+unsafe fn transpose<W: Copy>(
+    from: *const u8,
+    stride: isize,
+    columns: &[isize],
+    to: *mut u8,
+    pitch: usize,
+    rows: usize,
+) {
+    for r in 0..rows {
+        for (c, &column) in columns.iter().enumerate() {
+            // SAFETY: passed on from the caller.
+            unsafe {
+                *to.cast::<W>().add(c * pitch + r) = *from.cast::<W>().offset(column + r as isize * stride);
+            }
+        }
+    }
+}
+
+/// Copies `len` elements of `size` bytes between two strides.
+unsafe fn copy(from: *const u8, from_stride: isize, to: *mut u8, to_stride: isize, len: usize, size: usize) {
+    // SAFETY: passed on from the caller; elements are aligned to their size.
+    unsafe {
+        if from_stride == 1 && to_stride == 1 {
+            return std::ptr::copy_nonoverlapping(from, to, len * size);
+        }
+        match size {
+            1 => copy_words::<u8>(from, from_stride, to, to_stride, len),
+            2 => copy_words::<u16>(from, from_stride, to, to_stride, len),
+            4 => copy_words::<u32>(from, from_stride, to, to_stride, len),
+            _ => copy_words::<u64>(from, from_stride, to, to_stride, len),
+        }
+    }
+}
+
+unsafe fn copy_words<W: Copy>(from: *const u8, from_stride: isize, to: *mut u8, to_stride: isize, len: usize) {
+    let (from, to) = (from.cast::<W>(), to.cast::<W>());
+    // SAFETY: passed on from the caller.
+    unsafe {
+        match (from_stride, to_stride) {
+            (0, 1) => std::slice::from_raw_parts_mut(to, len).fill(*from),
+            (stride, 1) => (0..len).for_each(|i| *to.add(i) = *from.offset(i as isize * stride)),
+            (_, stride) => {
+                (0..len).for_each(|i| *to.offset(i as isize * stride) = *from.offset(i as isize * from_stride));
+            }
+        }
+    }
+}
