@@ -3,6 +3,7 @@
 //! Data flows one way: tokens are parsed into segments of tensor ops, each segment is a [`graph::Graph`], typed by
 //! `infer`, simplified by `optimise`, turned into a [`plan::Plan`] by `schedule` and into text by `emit`.
 
+pub mod emit;
 pub mod graph;
 pub mod op;
 pub mod optimise;

@@ -112,6 +112,15 @@ fn rank_0_acts_as_one_element_along_a_dim() {
 }
 
 #[test]
+fn vectors_multiply_as_rows_and_columns() {
+    let (x, v) = (matrix(), Tensor::from([1.0f32, 10.0]));
+    assert_eq!(x.matmul(&v).to_vec(), [21.0, 43.0]);
+    assert_eq!(v.matmul(&x).to_vec(), [31.0, 42.0]);
+    assert_eq!(v.matmul(&v).item(), 101.0);
+    assert_eq!(v.matmul(&x.unsqueeze(0)).dims(), [1, 2]);
+}
+
+#[test]
 fn joined_tensors_may_be_owned_or_borrowed() {
     let x = matrix();
     let [left, right] = x.chunk(-1);

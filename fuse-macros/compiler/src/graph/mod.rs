@@ -25,6 +25,8 @@ pub struct Graph {
     pub outs: Vec<Val>,
     /// Equalities left to run time, in program order, with the node that needs them.
     pub checks: Vec<(u32, Check)>,
+    /// Equalities this graph was specialised for; where one does not hold, a more general graph runs instead.
+    pub guards: Vec<(u32, Check)>,
     /// Source places, by [`Node::place`].
     pub places: Vec<Place>,
 }

@@ -1,7 +1,7 @@
 //! Rebuilding a graph node by node, the plumbing of every pass.
 
 use super::{Graph, Node};
-use crate::op::Val;
+use crate::op::{Check, Val};
 
 /// A graph under construction from an older one.
 pub struct Rewrite {
@@ -14,7 +14,7 @@ pub struct Rewrite {
 impl Rewrite {
     /// Visits the nodes of a graph in order; `visit` adds what replaces a node and returns its results.
     pub fn run(old: Graph, mut visit: impl FnMut(&mut Graph, &Node) -> Vec<Val>) -> Graph {
-        let Graph { name, syms, nodes, inputs, scalars, outs, checks, places } = old;
+        let Graph { name, syms, nodes, inputs, scalars, outs, checks, guards, places } = old;
         let graph = Graph { name, syms, places, ..Graph::default() };
         let mut rewrite = Rewrite { graph, map: Vec::with_capacity(nodes.len()) };
         let mut moved = Vec::with_capacity(nodes.len());
@@ -27,10 +27,11 @@ impl Rewrite {
             rewrite.map.push(results);
         }
         // Checks of nodes a pass adds repeat what the old node checked already.
-        let checks = checks.into_iter().map(|(node, check)| (moved[node as usize], check)).collect();
+        let follow = |list: Vec<(u32, Check)>| list.into_iter().map(|(node, c)| (moved[node as usize], c)).collect();
+        let (checks, guards) = (follow(checks), follow(guards));
         let list = |vals: &[Val]| vals.iter().map(|&v| rewrite.of(v)).collect::<Vec<_>>();
         let (inputs, scalars, outs) = (list(&inputs), list(&scalars), list(&outs));
-        Graph { inputs, scalars, outs, checks, ..rewrite.graph }
+        Graph { inputs, scalars, outs, checks, guards, ..rewrite.graph }
     }
 
     /// Copies a node as it is.

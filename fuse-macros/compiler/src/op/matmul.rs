@@ -3,17 +3,28 @@
 use super::ParamKind::Tensor;
 use super::build::Ops;
 use super::rules::{self, Fault, Rules, Types};
-use super::{Accepts, Attr, Class, OpInfo, Val, param};
+use super::{Accepts, Attr, Call, Class, OpInfo, Val, param};
 use crate::types::{Dim, Ty};
 
 pub(super) const ROWS: &[OpInfo] = &[
     OpInfo {
         name: "matmul",
-        doc: "The product of the matrices in the last two axes; axes before them broadcast",
-        class: Class::Matmul,
+        doc: "The product of the matrices in the last two axes; axes before them broadcast, a vector counts as a row on \
+              the left and as a column on the right",
         params: &[param("other", Tensor)],
         accepts: Accepts::Number,
         infer: matmul_type,
+        decompose: Some(|b, args, _| vec![matmul(&mut Ops(b), args[0], args[1])]),
+        ..OpInfo::BASE
+    },
+    OpInfo {
+        name: "product",
+        doc: "The product of the matrices in the last two axes; axes before them broadcast",
+        call: Call::Internal,
+        class: Class::Matmul,
+        params: &[param("other", Tensor)],
+        accepts: Accepts::Number,
+        infer: product_type,
         ..OpInfo::BASE
     },
     OpInfo {
@@ -56,7 +67,7 @@ pub(super) const ROWS: &[OpInfo] = &[
 pub(super) fn wide_product(o: &mut Ops, a: Val, b: Val) -> Val {
     let compute = o.dtype(a).compute();
     let attrs = if compute == o.dtype(a) { vec![] } else { vec![Attr::DType(compute)] };
-    o.with("matmul", &[a, b], attrs)
+    o.with("product", &[a, b], attrs)
 }
 
 /// `a b + bias`, rounded once.
@@ -67,7 +78,37 @@ fn product_plus(o: &mut Ops, a: Val, b: Val, bias: Val) -> Val {
     o.cast(sum, o.dtype(a))
 }
 
-fn matmul_type(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
+/// Vectors become matrices of one row or column, which goes again after the product.
+fn matmul(o: &mut Ops, a: Val, b: Val) -> Val {
+    let (row, column) = (o.rank(a) == 1, o.rank(b) == 1);
+    let left = if row { o.unsqueeze(a, 0) } else { a };
+    let right = if column { o.unsqueeze(b, 1) } else { b };
+    let product = o.apply("product", &[left, right]);
+    let product = if column { o.squeeze(product, o.rank(product) - 1) } else { product };
+    let rank = o.rank(product);
+    if row { o.squeeze(product, if column { rank - 1 } else { rank - 2 }) } else { product }
+}
+
+fn matmul_type(rules: &mut Rules, args: &[&Ty], _: &[Attr]) -> Types {
+    let (mut left, mut right) = (args[0].clone(), args[1].clone());
+    let (row, column) = (left.rank() == 1, right.rank() == 1);
+    if row {
+        left.dims.insert(0, Dim::Const(1));
+    }
+    if column {
+        right.dims.push(Dim::Const(1));
+    }
+    let mut dims = product_dims(rules, &[&left, &right], 0, 1)?;
+    if column {
+        dims.pop();
+    }
+    if row {
+        dims.remove(dims.len() - if column { 1 } else { 2 });
+    }
+    Ok(vec![Ty::new(args[0].dtype, dims)])
+}
+
+fn product_type(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
     let dims = product_dims(rules, args, 0, 1)?;
     let dtype = attrs.first().map_or(args[0].dtype, Attr::dtype);
     Ok(vec![Ty::new(dtype, dims)])
@@ -78,9 +119,7 @@ pub(super) fn product_dims(rules: &mut Rules, args: &[&Ty], a: usize, b: usize) 
     for operand in [a, b] {
         if args[operand].rank() < 2 {
             let message = format!("`{}` is for matrices, {{{operand}}} has rank {}", rules.op, args[operand].rank());
-            return Err(Fault::new(message)
-                .help("`unsqueeze` makes a vector a matrix of one row or column")
-                .at(operand));
+            return Err(Fault::new(message).at(operand));
         }
     }
     same_dtype(rules, args, a, b)?;

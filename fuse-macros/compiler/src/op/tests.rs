@@ -139,6 +139,14 @@ fn matmul_broadcasts_batches() {
 }
 
 #[test]
+fn vectors_multiply_as_rows_and_columns() {
+    let result = |a: &[i64], b: &[i64]| types("matmul", &[f32s(a), f32s(b)], &[]).0.unwrap()[0].clone();
+    assert_eq!(result(&[3], &[3]), f32s(&[]));
+    assert_eq!(result(&[2, 3], &[3]), f32s(&[2]));
+    assert_eq!(result(&[3], &[5, 3, 4]), f32s(&[5, 4]));
+}
+
+#[test]
 fn element_types_must_agree_but_scalars_are_weak() {
     let half = Ty::new(DType::F16, [Dim::Const(3)]);
     assert_eq!(types("add", &[half.clone(), f32s(&[])], &[]).0, Ok(vec![half.clone()]));

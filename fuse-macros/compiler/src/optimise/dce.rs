@@ -10,7 +10,7 @@ pub fn run(graph: Graph) -> Graph {
     let mut at = 0;
     let mut graph = graph;
     // A check stays if its node goes: the original would have failed there. It moves to the first node.
-    for (node, _) in &mut graph.checks {
+    for (node, _) in graph.checks.iter_mut().chain(&mut graph.guards) {
         if !live[*node as usize] {
             *node = 0;
         }

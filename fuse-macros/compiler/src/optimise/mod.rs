@@ -6,6 +6,7 @@
 //! because the other passes would remove them.
 
 pub(crate) mod alias;
+mod assume;
 mod cse;
 mod dce;
 mod decompose;
@@ -13,6 +14,8 @@ mod simplify;
 mod unify;
 
 use crate::graph::Graph;
+
+pub use assume::run as assume;
 
 /// What the optimiser may assume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

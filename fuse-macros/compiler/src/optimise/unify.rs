@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 /// Puts one symbol in the place of those that are checked to equal it. The checks stay as they are: they make it true.
 pub fn run(mut graph: Graph) -> Graph {
     let mut known: BTreeMap<Sym, Dim> = BTreeMap::new();
-    for (_, check) in graph.checks.iter().filter(|(_, check)| !check.broadcast) {
+    let checks = graph.checks.iter().filter(|(_, check)| !check.broadcast);
+    for (_, check) in graph.guards.iter().chain(checks) {
         let (left, right) = (resolve(&check.left, &known), resolve(&check.right, &known));
         if let Some((sym, dim)) = definition(&left, &right) {
             let now = BTreeMap::from([(sym, dim.clone())]);

@@ -135,7 +135,7 @@ pub fn may_fault(kernel: &Kernel) -> bool {
 
 /// Whether an op on this element type faults where its second operand is 0.
 pub fn divides_integers(op: crate::op::Op, dtype: DType) -> bool {
-    op.effect == crate::op::OpEffect::MayFault && dtype.is_int()
+    op.scalar.as_ref().is_some_and(|s| s.zero_fault) && dtype.is_int()
 }
 
 /// Bytes of what a reduction carries from lane to lane: the value in its compute type, with the index for `argmax` and `argmin`.
@@ -150,9 +150,9 @@ pub fn accumulator_bytes(kernel: &Kernel, reduce: StmtId) -> usize {
 
 /// Bytes of a value in its compute type; generic types count as the widest.
 pub fn value_bytes(kernel: &Kernel, stmt: StmtId) -> usize {
-    match kernel.stmt(stmt).dtype.compute() {
-        DType::Param(_) => 8,
-        dtype => dtype.bytes(),
+    match kernel.stmt(stmt).dtype.compute().bytes() {
+        0 => 8,
+        bytes => bytes,
     }
 }
 

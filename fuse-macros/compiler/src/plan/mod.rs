@@ -7,6 +7,8 @@
 
 pub mod abi;
 mod phases;
+pub mod print;
+pub mod verify;
 
 pub use phases::{Phase, Phases};
 
@@ -32,6 +34,8 @@ pub struct Plan {
     pub syms: Vec<SymDef>,
     /// What must hold before the first step.
     pub checks: Vec<PlanCheck>,
+    /// Equalities the plan was specialised for; where one does not hold, the more general plan runs instead.
+    pub guards: Vec<PlanCheck>,
     /// Buffers; those of class `In` come first, in argument order.
     pub bufs: Vec<Buf>,
     /// The element types of the host scalars, in argument order.

@@ -77,6 +77,11 @@ impl Expr {
 }
 
 impl Kernel {
+    /// The order its statements run in.
+    pub fn phases(&self) -> Phases {
+        Phases::of(self)
+    }
+
     /// The statement of this number.
     pub fn stmt(&self, id: StmtId) -> &super::Stmt {
         &self.stmts[id.0 as usize]

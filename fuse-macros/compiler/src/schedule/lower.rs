@@ -60,6 +60,7 @@ impl<'g> Lower<'g> {
             steps: Vec::new(),
         };
         lower.plan.checks = graph.checks.iter().map(|(node, check)| lower.check(*node, check.clone())).collect();
+        lower.plan.guards = graph.guards.iter().map(|(node, check)| lower.check(*node, check.clone())).collect();
         lower.plan.scalars = graph.scalars.iter().map(|&v| graph.node(v).outs[0].dtype).collect();
         lower.plan.decisions = groups.decisions.clone();
         for (k, &input) in graph.inputs.iter().enumerate() {

@@ -1,4 +1,6 @@
 //! Names the kernels of a plan after what they do: `k0_add_relu`, `k1_matmul_gelu`.
+//!
+//! A plan specialised by guards has a more general twin in the same source; its kernels are named `s0_..` instead.
 
 use crate::plan::{Expr, Kernel, Plan, Step};
 
@@ -7,13 +9,14 @@ const NAMED_OPS: usize = 4;
 
 /// Names every kernel.
 pub fn run(mut plan: Plan) -> Plan {
+    let letter = if plan.guards.is_empty() { 'k' } else { 's' };
     for (k, step) in plan.steps.iter_mut().enumerate() {
         match step {
-            Step::Kernel(kernel) => kernel.name = name(k, &[], kernel),
+            Step::Kernel(kernel) => kernel.name = name(letter, k, &[], kernel),
             Step::Matmul(matmul) => {
-                matmul.epilogue.name = name(k, &["matmul"], &matmul.epilogue);
+                matmul.epilogue.name = name(letter, k, &["matmul"], &matmul.epilogue);
                 if let Some(rest) = &mut matmul.lib.rest {
-                    rest.name = name(k, &["after_matmul"], rest);
+                    rest.name = name(letter, k, &["after_matmul"], rest);
                 }
             }
         }
@@ -21,7 +24,7 @@ pub fn run(mut plan: Plan) -> Plan {
     plan
 }
 
-fn name(step: usize, first: &[&str], kernel: &Kernel) -> String {
+fn name(letter: char, step: usize, first: &[&str], kernel: &Kernel) -> String {
     let mut words: Vec<String> = first.iter().map(|w| w.to_string()).collect();
     for word in kernel.stmts.iter().filter_map(|s| word(&s.expr)) {
         if !words.contains(&word) && words.len() < NAMED_OPS {
@@ -31,7 +34,7 @@ fn name(step: usize, first: &[&str], kernel: &Kernel) -> String {
     if words.is_empty() {
         words.push("copy".into());
     }
-    format!("k{step}_{}", words.join("_"))
+    format!("{letter}{step}_{}", words.join("_"))
 }
 
 fn word(expr: &Expr) -> Option<String> {

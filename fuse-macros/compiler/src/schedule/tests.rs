@@ -196,3 +196,16 @@ fn results_do_not_alias_inputs_or_each_other() {
     assert_eq!(bufs.len(), 3);
     assert!(plan.outs.iter().all(|o| !matches!(plan.bufs[o.buf.0 as usize].class, crate::plan::BufClass::In(_))));
 }
+
+#[test]
+fn a_guess_lets_the_bias_join_the_matmul() {
+    let mut graph = Graph::new("test");
+    let (x, w, b) = (graph.input("x", F32, 2), graph.input("w", F32, 2), graph.input("b", F32, 1));
+    let product = op(&mut graph, "matmul", &[x, w]);
+    graph.outs = vec![op(&mut graph, "add", &[product, b])];
+    let run = |graph: Graph| super::run(&crate::optimise::run(graph, Default::default()), Options::default());
+    let guessed = run(crate::optimise::assume(&graph).expect("the bias may broadcast"));
+    assert_eq!(steps(&guessed), ["Matmul s0_matmul_add"]);
+    assert_eq!(guessed.guards.len(), 1);
+    assert_eq!(steps(&run(graph)), ["Matmul k0_matmul", "Map k1_add"]);
+}

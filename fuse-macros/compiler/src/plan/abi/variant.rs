@@ -184,7 +184,8 @@ impl Access {
     fn aligned(&self, vec: u32, along: usize) -> bool {
         let access = (u64::from(vec) * self.bytes as u64).min(16);
         let far = self.strides.iter().enumerate().filter(|(axis, _)| *axis != along);
-        self.address % access == 0 && far.into_iter().all(|(_, s)| (s.unsigned_abs() * self.bytes as u64) % access == 0)
+        let bytes = |stride: i64| stride.unsigned_abs() * self.bytes as u64;
+        self.address.is_multiple_of(access) && far.into_iter().all(|(_, s)| bytes(*s).is_multiple_of(access))
     }
 }
 
@@ -197,7 +198,8 @@ impl Variant {
         let (walk, vec) = match kernel.kind {
             Kind::Row => rows_walk(kernel, axes, widest),
             Kind::Line => (Walk::Plain, 1),
-            Kind::Column | Kind::Map => (Walk::Plain, widest),
+            Kind::Column => (Walk::Plain, columns_vec(axes, widest)),
+            Kind::Map => (Walk::Plain, widest),
         };
         Variant { outer: axes.outer.len(), inner: axes.inner.len(), vec, steps, wide: axes.is_wide(), walk }
     }
@@ -356,19 +358,23 @@ fn rows_walk(kernel: &Kernel, axes: &Geometry, widest: u32) -> (Walk, u32) {
         return (Walk::Split, widest.min(4));
     }
     let kept = phases.kept_values().max(1) as i64;
-    let mut vec = widest;
-    while len <= BLOCK {
+    let keep = |vec: u32| {
         let team = if len <= LANES { 32 } else { i64::from(THREADS).min(LANES / i64::from(vec)) };
         let items = (ceil_div(len.max(1), team * i64::from(vec)) as u64).next_power_of_two() as i64;
-        if team == 32 || items * i64::from(vec) * kept <= REGISTERS {
-            return (Walk::Keep { team: team as u32, items: items as u32 }, vec);
-        }
-        if vec <= 4 {
-            break;
-        }
+        let fits = team == 32 || items * i64::from(vec) * kept <= REGISTERS;
+        fits.then_some((Walk::Keep { team: team as u32, items: items as u32 }, vec))
+    };
+    let kept_row = if len <= BLOCK { keep(widest).or_else(|| keep(widest.min(4))) } else { None };
+    kept_row.unwrap_or((Walk::Stream, widest.min(4)))
+}
+
+/// At most 4 columns a thread, for the shared memory they join in, and few enough that a tile has columns for all threads.
+fn columns_vec(axes: &Geometry, widest: u32) -> u32 {
+    let mut vec = widest.min(4);
+    while vec > 1 && axes.rows() < i64::from(vec * TILE_COLUMNS) {
         vec /= 2;
     }
-    (Walk::Stream, widest.min(4))
+    vec
 }
 
 fn ceil_div(a: i64, b: i64) -> i64 {

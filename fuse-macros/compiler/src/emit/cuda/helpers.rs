@@ -1,0 +1,71 @@
+//! Helpers of generated text, and which of them a text needs.
+
+/// A piece of text and what it defines.
+struct Helper {
+    /// Identifiers that ask for this piece.
+    names: &'static [&'static str],
+    /// The text.
+    text: &'static str,
+}
+
+macro_rules! helpers {
+    ($($file:literal: $($name:literal)*;)*) => {
+        &[$(Helper { names: &[$($name),*], text: include_str!(concat!("helpers/", $file, ".cuh")) }),*]
+    };
+}
+
+/// In an order in which every piece finds what it uses before it.
+const HELPERS: &[Helper] = helpers! {
+    "f16": "fuse_f16" "fuse_to_f16";
+    "bf16": "fuse_bf16" "fuse_to_bf16";
+    "convert": "fuse_to_compute";
+    "store": "fuse_element";
+    "store_f16": "fuse_f16";
+    "store_bf16": "fuse_bf16";
+    "round": "fuse_rounded";
+    "limits": "fuse_limits";
+    "cast": "fuse_cast" "fuse_same";
+    "index": "fuse_extents" "fuse_strides" "fuse_at" "fuse_unravel" "fuse_offset";
+    "inner": "fuse_along";
+    "access": "fuse_read" "fuse_write" "fuse_pack";
+    "positions": "fuse_count";
+    "fault": "fuse_fault" "fuse_note";
+    "divisor": "fuse_divisor_of";
+    "axis": "fuse_axis";
+    "gather": "fuse_gather";
+    "scatter": "fuse_target";
+    "philox": "fuse_draw";
+    "sum": "fuse_sum" "fuse_plus";
+    "prod": "fuse_prod" "fuse_times";
+    "extreme": "fuse_largest" "fuse_smallest" "fuse_below";
+    "arg": "fuse_arg" "fuse_found";
+    "lanes": "fuse_lanes" "fuse_shuffle";
+    "blocks": "fuse_tree" "fuse_blocks_per_chunk";
+    "last": "fuse_last" "fuse_fresh";
+    "staged": "fuse_over_rows";
+    "split": "fuse_join_chunks";
+    "columns": "fuse_chunk_rows" "fuse_join_lanes" "fuse_join_columns";
+    "matrix": "fuse_matrix" "fuse_shape" "fuse_multiply_add" "fuse_load_tile" "fuse_multiply_tile";
+};
+
+/// The helpers a text needs, with those they need themselves, in order. `generic`: element types are defines and may be halves.
+pub(super) fn needed(text: &str, generic: bool) -> String {
+    let halves = if generic { "fuse_f16 fuse_bf16" } else { "" };
+    let mut wanted = vec![false; HELPERS.len()];
+    let mut open: Vec<String> = vec![text.to_owned(), halves.to_owned()];
+    while let Some(text) = open.pop() {
+        let words: std::collections::BTreeSet<&str> = identifiers(&text).collect();
+        for (k, helper) in HELPERS.iter().enumerate() {
+            if !wanted[k] && helper.names.iter().any(|name| words.contains(name)) {
+                wanted[k] = true;
+                open.push(helper.text.to_owned());
+            }
+        }
+    }
+    let chosen = HELPERS.iter().zip(wanted).filter(|(_, wanted)| *wanted);
+    chosen.map(|(helper, _)| format!("{}\n", helper.text)).collect()
+}
+
+fn identifiers(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| word.starts_with("fuse_"))
+}

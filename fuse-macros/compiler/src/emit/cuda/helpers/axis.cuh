@@ -1,0 +1,2 @@
+// The axis a gather or scatter moves along.
+struct fuse_axis { long long extent, stride; };

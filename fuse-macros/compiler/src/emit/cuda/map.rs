@@ -1,0 +1,126 @@
+//! Maps: every point on its own, several accesses of several points a thread.
+
+use super::params::parameters;
+use super::scope::{Reach, Scope};
+use super::writer::Writer;
+use super::{signature, stores::outgoing};
+use crate::plan::abi::{THREADS, UNROLL};
+use crate::plan::{Expr, Level, StmtId};
+
+/// Writes the kernel.
+pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
+    w.block(signature(scope, &THREADS.to_string(), &parameters(scope)), |w| {
+        w.lines(scope.phases.uniform.iter().filter_map(|s| scope.define(*s, &Point)));
+        let Some(walk) = scope.phases.walks.first() else { return };
+        w.line("const IDX accesses = (IDX)((outer.points + VEC - 1) / VEC);");
+        w.line(format!("const IDX first = (IDX)blockIdx.x * {} + threadIdx.x;", UNROLL * THREADS));
+        w.line(format!("fuse_at<RANK> at[{UNROLL}];"));
+        declare_reads(w, scope, &walk.fresh, &format!("[{UNROLL}][VEC]"));
+        // All reads come before the first write: a result may lie where an operand did, and reads in flight hide latency.
+        each_access(w, |w| {
+            w.line("at[u] = fuse_unravel(access, outer);");
+            w.line("at[u].axis[RANK - 1] *= VEC;");
+            for leaf in elem_leaves(scope, &walk.fresh) {
+                w.line(read(scope, leaf));
+            }
+        });
+        each_access(w, |w| {
+            for &store in &walk.stores {
+                w.line(format!("{} {}_out[VEC];", scope.store_type(store), scope.stores[store]));
+            }
+            declare_draws(w, scope, &walk.fresh);
+            w.unrolled("v", "VEC", |w| {
+                w.lines(walk.fresh.iter().filter_map(|s| scope.define(*s, &Point)));
+                for &store in &walk.stores {
+                    w.line(format!("{}_out[v] = {};", scope.stores[store], outgoing(scope, store)));
+                }
+            });
+            for &store in &walk.stores {
+                w.line(write_back(scope, store));
+            }
+        });
+    });
+}
+
+fn each_access(w: &mut Writer, body: impl FnOnce(&mut Writer)) {
+    w.unrolled("u", &UNROLL.to_string(), |w| {
+        w.line(format!("const IDX access = first + u * {THREADS};"));
+        w.line("if (access >= accesses) break;");
+        w.line("const int live = (int)min((long long)VEC, outer.points - (long long)access * VEC);");
+        body(w);
+    });
+}
+
+fn read(scope: &Scope<'_>, leaf: usize) -> String {
+    let name = &scope.leaves[leaf];
+    let from = format!("{name}_ptr + fuse_offset(at[u], {name}_strides)");
+    match scope.is_index(leaf) {
+        true => format!("fuse_count({name}_in[u], {from}, {name}_strides.axis[RANK - 1], live);"),
+        false => format!("fuse_read<STEP_{leaf}>({name}_in[u], {from}, {name}_strides.axis[RANK - 1], live);"),
+    }
+}
+
+fn write_back(scope: &Scope<'_>, store: usize) -> String {
+    let (name, operand) = (&scope.stores[store], scope.leaves.len() + store);
+    let to = format!("{name}_ptr + fuse_offset(at[u], {name}_strides)");
+    format!("fuse_write<STEP_{operand}>({to}, {name}_out, {name}_strides.axis[RANK - 1], live);")
+}
+
+/// The leaves that statements load at every point, each once.
+pub(super) fn elem_leaves(scope: &Scope<'_>, stmts: &[StmtId]) -> Vec<usize> {
+    let loaded = stmts.iter().filter_map(|s| match scope.kernel.stmt(*s).expr {
+        Expr::Load(leaf) if scope.leaf_level(leaf as usize) == Level::Elem => Some(leaf as usize),
+        _ => None,
+    });
+    let mut leaves: Vec<usize> = loaded.collect();
+    leaves.dedup();
+    leaves
+}
+
+/// Declares arrays for what the statements load.
+pub(super) fn declare_reads(w: &mut Writer, scope: &Scope<'_>, stmts: &[StmtId], extents: &str) {
+    for leaf in elem_leaves(scope, stmts) {
+        w.line(format!("{} {}_in{extents};", scope.leaf_type(leaf), scope.leaves[leaf]));
+    }
+}
+
+/// Declares the random draws that the statements use.
+pub(super) fn declare_draws(w: &mut Writer, scope: &Scope<'_>, stmts: &[StmtId]) {
+    let draws = stmts.iter().filter_map(|s| match scope.kernel.stmt(*s).expr {
+        Expr::Uniform(draw, _) | Expr::Normal(draw, _) => Some(draw),
+        _ => None,
+    });
+    let draws: std::collections::BTreeSet<u32> = draws.collect();
+    w.lines(draws.iter().map(|d| format!("fuse_draw draw{d}(seed, offset{d});")));
+}
+
+/// Operands at point `v` of access `u`.
+struct Point;
+
+impl Reach for Point {
+    fn load(&self, scope: &Scope<'_>, leaf: usize) -> String {
+        let name = &scope.leaves[leaf];
+        match scope.leaf_level(leaf) {
+            Level::All => one_element(scope, leaf),
+            _ if scope.is_index(leaf) => format!("{name}_in[u][v]"),
+            _ => format!("fuse_to_compute({name}_in[u][v])"),
+        }
+    }
+
+    fn base(&self, scope: &Scope<'_>, leaf: usize) -> String {
+        let name = &scope.leaves[leaf];
+        match scope.leaf_level(leaf) {
+            Level::All => format!("{name}_ptr"),
+            // Points that do not exist repeat the first one, so that they cannot fault.
+            _ => format!(
+                "{name}_ptr + fuse_offset(at[u], {name}_strides) + (v < live ? v : 0) * {name}_strides.axis[RANK - 1]"
+            ),
+        }
+    }
+}
+
+/// A leaf that is one element for the whole kernel.
+pub(super) fn one_element(scope: &Scope<'_>, leaf: usize) -> String {
+    let name = &scope.leaves[leaf];
+    if scope.is_index(leaf) { format!("{name}_ptr") } else { format!("fuse_to_compute(*{name}_ptr)") }
+}

@@ -1,0 +1,87 @@
+//! CUDA C++ for a plan: one text with a section per kernel, for NVRTC without headers.
+//!
+//! Every section compiles on its own with `-DKERNEL_name` and the defines of its variant, see [`crate::plan::abi`].
+
+mod column;
+mod finish;
+mod helpers;
+mod line;
+mod literal;
+mod map;
+mod matmul;
+mod names;
+mod params;
+mod row;
+mod scope;
+mod stores;
+mod writer;
+
+use crate::plan::{Kernel, Kind, Plan, Step};
+use crate::types::DType;
+use scope::Scope;
+use writer::Writer;
+
+/// The CUDA text of a plan.
+pub fn text(plan: &Plan) -> String {
+    let sections: String = plan.steps.iter().map(|step| step_text(plan, step)).collect();
+    let helpers = helpers::needed(&sections, is_generic(plan));
+    let ops: String = crate::op::helpers::needed_by(&sections).iter().map(|h| format!("{}\n", h.text)).collect();
+    format!("// {}\n\n{helpers}{ops}{sections}", plan.name)
+}
+
+fn step_text(plan: &Plan, step: &Step) -> String {
+    match step {
+        Step::Kernel(kernel) => section(plan, kernel, write_kernel),
+        Step::Matmul(matmul) => {
+            let template = section(plan, &matmul.epilogue, |w, scope| matmul::write(w, scope, matmul));
+            let rest = matmul.lib.rest.as_ref().map(|rest| section(plan, rest, write_kernel));
+            template + &rest.unwrap_or_default()
+        }
+    }
+}
+
+fn section(plan: &Plan, kernel: &Kernel, write: impl FnOnce(&mut Writer, &Scope<'_>)) -> String {
+    let mut w = Writer::default();
+    w.line(format!("#if defined(KERNEL_{})", kernel.name));
+    w.lines(header(plan, kernel));
+    write(&mut w, &Scope::new(plan, kernel));
+    w.line("#endif");
+    w.line("");
+    w.finish()
+}
+
+fn write_kernel(w: &mut Writer, scope: &Scope<'_>) {
+    match scope.kernel.kind {
+        Kind::Map => map::write(w, scope),
+        Kind::Row => row::write(w, scope),
+        Kind::Column => column::write(w, scope),
+        Kind::Line => line::write(w, scope),
+    }
+}
+
+/// What the user wrote, line by line.
+fn header(plan: &Plan, kernel: &Kernel) -> Vec<String> {
+    let mut lines = vec![format!("// {}: {}", kernel.name, crate::plan::print::kernel(plan, kernel))];
+    let mut places: Vec<u32> = kernel.ops.clone();
+    places.dedup();
+    let places = places.iter().filter_map(|p| plan.places.get(*p as usize)).filter(|p| !p.text.is_empty());
+    lines.extend(places.map(|p| format!("//   {}:{}  {}", p.file, p.line, one_line(&p.text))));
+    lines
+}
+
+/// Comments end with their line, and a backslash would continue them.
+fn one_line(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    words.trim_end_matches('\\').to_owned()
+}
+
+/// The head of a kernel with its parameters.
+fn signature(scope: &Scope<'_>, threads: &str, parameters: &[String]) -> String {
+    let list = parameters.join(",\n    ");
+    format!("extern \"C\" __global__ void __launch_bounds__({threads}) {}(\n    {list})", scope.kernel.name)
+}
+
+fn is_generic(plan: &Plan) -> bool {
+    let generic = |dtype: &DType| matches!(dtype, DType::Param(_) | DType::Compute(_));
+    plan.bufs.iter().any(|b| generic(&b.ty.dtype)) || plan.scalars.iter().any(generic)
+}

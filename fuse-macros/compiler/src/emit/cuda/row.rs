@@ -1,0 +1,308 @@
+//! Rows: reductions along the inner axes in the canonical order, and what is computed with them.
+//!
+//! The text holds up to three bodies. A team of threads keeps a row of moderate length in registers (`TEAM`); a block
+//! reads a long row once a walk (`STREAM`); the blocks of a grid share a row where there are few (`SPLIT`).
+
+use super::finish::{self, stage};
+use super::map::{declare_draws, declare_reads, elem_leaves, one_element};
+use super::params::{parameters, policy};
+use super::scope::{Reach, Scope, round};
+use super::signature;
+use super::stores::outgoing;
+use super::writer::Writer;
+use crate::plan::abi::Arg;
+use crate::plan::{Expr, Level, Phase, StmtId};
+
+/// Writes the kernel.
+pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
+    let splits = crate::plan::abi::arguments(scope.kernel).iter().any(|a| matches!(a, Arg::Partial(_)));
+    w.line("#if defined(TEAM)");
+    w.line("#define THREADS (TEAM == 32 ? 128 : TEAM)");
+    kept(w, scope);
+    w.line(if splits { "#elif defined(STREAM)" } else { "#else" });
+    w.line("#define TEAM 256");
+    w.line("#define THREADS 256");
+    w.line("#define ITEMS 4");
+    streamed(w, scope);
+    if splits {
+        w.line("#else");
+        w.line("#define TEAM 256");
+        w.line("#define THREADS 256");
+        w.line("#define ITEMS 4");
+        split(w, scope);
+    }
+    w.line("#endif");
+}
+
+/// A team keeps its row: what a later walk needs again stays in arrays.
+fn kept(w: &mut Writer, scope: &Scope<'_>) {
+    w.block(signature(scope, "THREADS", &parameters(scope)), |w| {
+        prologue(w, scope);
+        w.line("const IDX row = (IDX)blockIdx.x * (THREADS / TEAM) + threadIdx.x / TEAM;");
+        w.block("if (row < (IDX)outer.points)", |w| {
+            row_operands(w, scope);
+            for (k, walk) in scope.phases.walks.iter().enumerate() {
+                w.lines(walk.before.iter().filter_map(|s| scope.define(*s, &Element)));
+                let kept_later = kept_after(scope, k);
+                for s in &kept_later {
+                    w.line(format!("{} {}_kept[ITEMS][VEC];", scope.ty(*s), scope.name(*s)));
+                }
+                declare_lanes(w, scope, walk);
+                batch(w, scope, walk, &walk.fresh, &walk.kept, &kept_later, "0");
+                for s in &walk.reduces {
+                    total(w, scope, *s, &format!("{}_lanes.total()", scope.name(*s)));
+                }
+            }
+            row_results(w, scope);
+        });
+        finish::write(w, scope, "gridDim.x");
+    });
+}
+
+/// A block reads its row again in every walk, block of the canonical order by block.
+fn streamed(w: &mut Writer, scope: &Scope<'_>) {
+    w.block(signature(scope, "THREADS", &parameters(scope)), |w| {
+        prologue(w, scope);
+        w.line("const IDX row = (IDX)blockIdx.x;");
+        w.block("if (row < (IDX)outer.points)", |w| {
+            row_operands(w, scope);
+            for walk in &scope.phases.walks {
+                w.lines(walk.before.iter().filter_map(|s| scope.define(*s, &Element)));
+                declare_trees(w, scope, walk);
+                blocks(w, scope, walk, "0", "len");
+                for s in &walk.reduces {
+                    total(w, scope, *s, &format!("{}_tree.total()", scope.name(*s)));
+                }
+            }
+            row_results(w, scope);
+        });
+        finish::write(w, scope, "gridDim.x");
+    });
+}
+
+/// Every block takes one chunk of a row, the last one joins the chunks.
+fn split(w: &mut Writer, scope: &Scope<'_>) {
+    let walk = &scope.phases.walks[0];
+    w.block(signature(scope, "THREADS", &parameters(scope)), |w| {
+        prologue(w, scope);
+        w.line("const IDX chunk_len = (IDX)fuse_blocks_per_chunk(inner.points) * 16384;");
+        w.line("const int chunks = (int)((len + chunk_len - 1) / chunk_len);");
+        w.line("const IDX row = (IDX)blockIdx.x / chunks;");
+        w.line("const int chunk = blockIdx.x % chunks;");
+        row_operands(w, scope);
+        w.lines(walk.before.iter().filter_map(|s| scope.define(*s, &Element)));
+        declare_trees(w, scope, walk);
+        w.line("const IDX chunk_end = min(len, (chunk + 1) * chunk_len);");
+        blocks(w, scope, walk, "chunk * chunk_len", "chunk_end");
+        for s in &walk.reduces {
+            let name = scope.name(*s);
+            w.line(format!("const {}::Acc {name}_chunk = {name}_tree.total();", policy(scope, *s)));
+            w.line(format!("if (threadIdx.x == 0) {name}_part[(long long)row * chunks + chunk] = {name}_chunk;"));
+        }
+        w.block("if (fuse_last(counters + 1 + row, chunks))", |w| {
+            for s in &walk.reduces {
+                let join = format!(
+                    "fuse_join_chunks<{}>({}_part + (long long)row * chunks, chunks)",
+                    policy(scope, *s),
+                    scope.name(*s)
+                );
+                total(w, scope, *s, &join);
+            }
+            row_results(w, scope);
+            finish::write(w, scope, "(unsigned)outer.points");
+        });
+    });
+}
+
+fn prologue(w: &mut Writer, scope: &Scope<'_>) {
+    w.lines(scope.phases.uniform.iter().filter_map(|s| scope.define(*s, &Element)));
+    w.line("const IDX len = (IDX)inner.points;");
+    w.line("const int lane = threadIdx.x % TEAM;");
+}
+
+/// The addresses of the row's elements.
+fn row_operands(w: &mut Writer, scope: &Scope<'_>) {
+    w.line("const fuse_at<RANK> at = fuse_unravel(row, outer);");
+    for (k, name) in scope.leaves.iter().enumerate().filter(|(k, _)| scope.leaf_level(*k) != Level::All) {
+        let ty = if scope.is_index(k) { "long long".to_owned() } else { format!("{}*", scope.leaf_type(k)) };
+        w.line(format!("const {ty} {name}_row = {name}_ptr + fuse_offset(at, {name}_strides);"));
+    }
+    for (k, name) in scope.stores.iter().enumerate() {
+        if scope.kernel.store_level(&scope.kernel.stores[k]) != Level::All {
+            let ty = scope.store_type(k);
+            w.line(format!("{ty}* {name}_row = {name}_ptr + fuse_offset(at, {name}_strides);"));
+        }
+    }
+}
+
+/// The elementwise values first computed in a walk that a later one uses.
+fn kept_after(scope: &Scope<'_>, walk: usize) -> Vec<StmtId> {
+    let later = &scope.phases.walks[walk + 1..];
+    let fresh = scope.phases.walks[walk].fresh.iter().copied();
+    fresh.filter(|s| later.iter().any(|p| p.kept.contains(s))).collect()
+}
+
+fn declare_lanes(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
+    if !walk.reduces.is_empty() {
+        w.line(
+            "constexpr int GROUPS = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;"
+                .replace("GROUPS", &groups(walk)),
+        );
+    }
+    for s in &walk.reduces {
+        w.line(format!("fuse_lanes<{}, TEAM, VEC, {}> {}_lanes;", policy(scope, *s), groups(walk), scope.name(*s)));
+    }
+}
+
+/// The constant for the number of lane groups a thread holds; one a walk, named after its first reduction.
+fn groups(walk: &Phase) -> String {
+    format!("GROUPS{}", walk.reduces[0].0)
+}
+
+fn declare_trees(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
+    for s in &walk.reduces {
+        w.line(format!("fuse_tree<{}> {}_tree(inner.points);", policy(scope, *s), scope.name(*s)));
+    }
+}
+
+/// Walks the elements from `start` to `end` in blocks of the canonical order, several accesses a thread at once.
+fn blocks(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, start: &str, end: &str) {
+    let all: Vec<StmtId> = recomputed(scope, walk);
+    w.block(format!("for (IDX block = {start}; block < {end}; block += 16384)"), |w| {
+        declare_lanes(w, scope, walk);
+        let head = "for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC)";
+        w.block(head, |w| batch(w, scope, walk, &all, &[], &[], "base"));
+        for s in &walk.reduces {
+            w.line(format!("{0}_tree.push({0}_lanes.total());", scope.name(*s)));
+        }
+    });
+}
+
+/// The elementwise statements of a walk when nothing is kept: those of earlier walks are computed again.
+fn recomputed(scope: &Scope<'_>, walk: &Phase) -> Vec<StmtId> {
+    let mut all = walk.fresh.clone();
+    let mut open = walk.kept.clone();
+    let elementwise: Vec<StmtId> = scope.phases.walks.iter().flat_map(|p| p.fresh.clone()).collect();
+    while let Some(s) = open.pop() {
+        if !all.contains(&s) && elementwise.contains(&s) {
+            all.push(s);
+            open.extend(scope.kernel.stmt(s).expr.operands());
+        }
+    }
+    all.sort();
+    all
+}
+
+/// `ITEMS` accesses a thread from `base` on: reads, then values, reductions and writes.
+fn batch(
+    w: &mut Writer,
+    scope: &Scope<'_>,
+    walk: &Phase,
+    fresh: &[StmtId],
+    kept: &[StmtId],
+    kept_later: &[StmtId],
+    base: &str,
+) {
+    let item =
+        if base == "0" { "(i * TEAM + lane) * VEC".to_owned() } else { format!("{base} + (i * TEAM + lane) * VEC") };
+    declare_reads(w, scope, fresh, "[ITEMS][VEC]");
+    let leaves = elem_leaves(scope, fresh);
+    if !leaves.is_empty() {
+        w.unrolled("i", "ITEMS", |w| {
+            w.line(format!("const IDX e = {item};"));
+            w.block("if (e < len)", |w| leaves.iter().for_each(|leaf| w.line(read(scope, *leaf))));
+        });
+    }
+    w.unrolled("i", "ITEMS", |w| {
+        w.line(format!("const IDX e = {item};"));
+        w.line("if (e >= len) continue;");
+        for &store in &walk.stores {
+            w.line(format!("{} {}_out[VEC];", scope.store_type(store), scope.stores[store]));
+        }
+        declare_draws(w, scope, fresh);
+        w.unrolled("v", "VEC", |w| {
+            for s in kept {
+                w.line(format!("const {} {1} = {1}_kept[i][v];", scope.ty(*s), scope.name(*s)));
+            }
+            w.lines(fresh.iter().filter_map(|s| scope.define(*s, &Element)));
+            w.lines(kept_later.iter().map(|s| format!("{0}_kept[i][v] = {0};", scope.name(*s))));
+            w.lines(walk.reduces.iter().map(|s| add(scope, *s)));
+            for &store in &walk.stores {
+                w.line(format!("{}_out[v] = {};", scope.stores[store], outgoing(scope, store)));
+            }
+        });
+        walk.stores.iter().for_each(|store| w.line(write_back(scope, *store)));
+    });
+}
+
+fn add(scope: &Scope<'_>, s: StmtId) -> String {
+    let operand = scope.kernel.stmt(s).expr.operands()[0];
+    format!("{}_lanes.add(i, v, {}::of({}, e + v));", scope.name(s), policy(scope, s), scope.value(operand))
+}
+
+fn read(scope: &Scope<'_>, leaf: usize) -> String {
+    let name = &scope.leaves[leaf];
+    let from = format!("{name}_row + fuse_along<RANK>(e, inner, {name}_strides)");
+    let stride = format!("{name}_strides.axis[RANK + INNER_RANK - 1]");
+    match scope.is_index(leaf) {
+        true => format!("fuse_count({name}_in[i], {from}, {stride});"),
+        false => format!("fuse_read<STEP_{leaf}>({name}_in[i], {from}, {stride});"),
+    }
+}
+
+fn write_back(scope: &Scope<'_>, store: usize) -> String {
+    let (name, operand) = (&scope.stores[store], scope.leaves.len() + store);
+    let to = format!("{name}_row + fuse_along<RANK>(e, inner, {name}_strides)");
+    format!("fuse_write<STEP_{operand}>({to}, {name}_out, {name}_strides.axis[RANK + INNER_RANK - 1]);")
+}
+
+/// Defines a reduction's value from what its lanes came to.
+pub(super) fn total(w: &mut Writer, scope: &Scope<'_>, s: StmtId, accumulated: &str) {
+    let stmt = scope.kernel.stmt(s);
+    let value = format!("{}::value({accumulated})", policy(scope, s));
+    let rounded = if stmt.round { round(value, stmt.dtype, &stmt.expr) } else { value };
+    w.line(format!("const {} {} = {rounded};", scope.ty(s), scope.name(s)));
+}
+
+/// The values of a row after its last walk, and where they go.
+fn row_results(w: &mut Writer, scope: &Scope<'_>) {
+    w.lines(scope.phases.after.iter().filter_map(|s| scope.define(*s, &Element)));
+    let row_stores =
+        (0..scope.stores.len()).filter(|k| scope.kernel.store_level(&scope.kernel.stores[*k]) == Level::Row);
+    let mut lines: Vec<String> =
+        row_stores.map(|k| format!("*{}_row = {};", scope.stores[k], outgoing(scope, k))).collect();
+    lines.extend(scope.phases.staged.iter().map(|s| stage(scope, *s, "row")));
+    if !lines.is_empty() {
+        w.block("if (lane == 0)", |w| w.lines(lines));
+    }
+}
+
+/// Operands at point `v` of access `i`, and of the row.
+struct Element;
+
+impl Reach for Element {
+    fn load(&self, scope: &Scope<'_>, leaf: usize) -> String {
+        let name = &scope.leaves[leaf];
+        match (scope.leaf_level(leaf), scope.is_index(leaf)) {
+            (Level::All, _) => one_element(scope, leaf),
+            (Level::Row, true) => format!("{name}_row"),
+            (Level::Row, false) => format!("fuse_to_compute(*{name}_row)"),
+            (Level::Elem, true) => format!("{name}_in[i][v]"),
+            (Level::Elem, false) => format!("fuse_to_compute({name}_in[i][v])"),
+        }
+    }
+
+    fn base(&self, scope: &Scope<'_>, leaf: usize) -> String {
+        let name = &scope.leaves[leaf];
+        match scope.leaf_level(leaf) {
+            Level::All => format!("{name}_ptr"),
+            Level::Row => format!("{name}_row"),
+            Level::Elem => format!("{name}_row + fuse_along<RANK>(e + v, inner, {name}_strides)"),
+        }
+    }
+}
+
+/// Whether a statement reduces over all rows.
+pub(super) fn is_reduce(scope: &Scope<'_>, s: StmtId) -> bool {
+    matches!(scope.kernel.stmt(s).expr, Expr::Reduce(..))
+}

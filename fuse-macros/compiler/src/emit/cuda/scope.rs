@@ -1,0 +1,213 @@
+//! What a kernel's text calls its operands and values, and how a statement is written.
+
+use super::literal::literal;
+use super::names::Names;
+use crate::op::{Op, Reduction};
+use crate::plan::abi::{c_type, divides_integers, leaf_dtype, store_dtype};
+use crate::plan::{Expr, Kernel, LeafSource, Level, Phases, Plan, StmtId};
+use crate::types::DType;
+
+/// Names of one kernel.
+pub(super) struct Scope<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) kernel: &'a Kernel,
+    pub(super) phases: Phases,
+    /// Stems of the leaves' names.
+    pub(super) leaves: Vec<String>,
+    /// Stems of the stores' names.
+    pub(super) stores: Vec<String>,
+    values: Vec<String>,
+    scalars: Vec<(u32, DType, String)>,
+}
+
+/// Names that belong to an operand, behind its stem.
+const OPERAND: &[&str] =
+    &["_ptr", "_strides", "_axis", "_in", "_out", "_row", "_stage", "_part", "_lanes", "_kept", "_tree"];
+
+/// How the text of a kind of kernel reaches its operands at the current point.
+pub(super) trait Reach {
+    /// The value of a leaf.
+    fn load(&self, scope: &Scope<'_>, leaf: usize) -> String;
+    /// The address a gather starts from.
+    fn base(&self, scope: &Scope<'_>, leaf: usize) -> String;
+    /// The element of the product.
+    fn product(&self) -> String {
+        unreachable!("only the epilogue of a matmul reads the product")
+    }
+}
+
+impl<'a> Scope<'a> {
+    pub(super) fn new(plan: &'a Plan, kernel: &'a Kernel) -> Self {
+        let mut names = Names::new();
+        names.reserve(&kernel.name);
+        let mut stem = |wanted: &str| names.fresh(wanted, OPERAND);
+        let leaves = kernel.leaves.iter().map(|leaf| match &leaf.source {
+            LeafSource::Buf(buf) => stem(&plan.bufs[buf.0 as usize].name),
+            LeafSource::Index(_) => stem("position"),
+        });
+        let leaves: Vec<String> = leaves.collect();
+        let stores: Vec<String> = kernel.stores.iter().map(|s| stem(&plan.bufs[s.to.buf.0 as usize].name)).collect();
+        let (mut values, mut scalars): (Vec<String>, Vec<(u32, DType, String)>) = (vec![], vec![]);
+        for stmt in &kernel.stmts {
+            let wanted = stmt.name.clone().unwrap_or_else(|| stem_of(&stmt.expr));
+            let value = match (&stmt.expr, &stmt.name) {
+                (Expr::Load(leaf), _) => leaves[*leaf as usize].clone(),
+                (Expr::Scalar(k), _) => match scalars.iter().find(|(n, d, _)| n == k && *d == stmt.dtype.compute()) {
+                    Some((_, _, name)) => name.clone(),
+                    None => {
+                        let name = names.fresh(&wanted, &[]);
+                        scalars.push((*k, stmt.dtype.compute(), name.clone()));
+                        name
+                    }
+                },
+                _ => names.fresh(&wanted, OPERAND),
+            };
+            values.push(value);
+        }
+        // Two loads of one leaf are one value.
+        Scope { plan, kernel, phases: Phases::of(kernel), leaves, stores, values, scalars }
+    }
+
+    /// The element type of a leaf in memory.
+    pub(super) fn leaf_type(&self, leaf: usize) -> &'static str {
+        c_type(leaf_dtype(self.plan, &self.kernel.leaves[leaf]))
+    }
+
+    /// The element type of a store in memory.
+    pub(super) fn store_type(&self, store: usize) -> &'static str {
+        c_type(store_dtype(self.plan, &self.kernel.stores[store]))
+    }
+
+    /// Whether a leaf is a virtual tensor of positions.
+    pub(super) fn is_index(&self, leaf: usize) -> bool {
+        matches!(self.kernel.leaves[leaf].source, LeafSource::Index(_))
+    }
+
+    /// The level of a leaf.
+    pub(super) fn leaf_level(&self, leaf: usize) -> Level {
+        self.kernel.leaves[leaf].level
+    }
+
+    /// The name of a statement's variable.
+    pub(super) fn name(&self, s: StmtId) -> &str {
+        &self.values[s.0 as usize]
+    }
+
+    /// The name of a host scalar's parameter.
+    pub(super) fn scalar(&self, k: u32, dtype: DType) -> &str {
+        let found = self.scalars.iter().find(|(n, d, _)| *n == k && *d == dtype);
+        &found.expect("every scalar argument stands in a statement").2
+    }
+
+    /// What the value of a statement is called where it is used.
+    pub(super) fn value(&self, s: StmtId) -> String {
+        let stmt = self.kernel.stmt(s);
+        match &stmt.expr {
+            Expr::Const(value) => literal(*value, stmt.dtype),
+            _ => self.name(s).to_owned(),
+        }
+    }
+
+    /// The compute type of a statement's value.
+    pub(super) fn ty(&self, s: StmtId) -> String {
+        compute_type(self.kernel.stmt(s).dtype)
+    }
+
+    /// The line that computes a statement, or nothing where its value needs none.
+    pub(super) fn define(&self, s: StmtId, reach: &dyn Reach) -> Option<String> {
+        let stmt = self.kernel.stmt(s);
+        if matches!(stmt.expr, Expr::Const(_) | Expr::Scalar(_)) || self.repeats_a_load(s) {
+            return None;
+        }
+        let text = self.expression(s, reach);
+        let rounded = if stmt.round { round(text, stmt.dtype, &stmt.expr) } else { text };
+        Some(format!("const {} {} = {rounded};", self.ty(s), self.name(s)))
+    }
+
+    fn repeats_a_load(&self, s: StmtId) -> bool {
+        let Expr::Load(leaf) = self.kernel.stmt(s).expr else { return false };
+        self.kernel.stmts[..s.0 as usize].iter().any(|t| t.expr == Expr::Load(leaf))
+    }
+
+    fn expression(&self, s: StmtId, reach: &dyn Reach) -> String {
+        let stmt = self.kernel.stmt(s);
+        match &stmt.expr {
+            Expr::Load(leaf) => reach.load(self, *leaf as usize),
+            Expr::Gather { leaf, index } => self.gather(*leaf as usize, *index, stmt.place, reach),
+            Expr::Size(_) => format!("({}){}_size", self.ty(s), self.name(s)),
+            Expr::Apply(op, args) => self.apply(s, *op, args),
+            Expr::Cast(x) => match self.ty(*x) == self.ty(s) {
+                true => self.value(*x),
+                false => format!("fuse_cast<{}>({})", self.ty(s), self.value(*x)),
+            },
+            Expr::Uniform(draw, at) => format!("({})draw{draw}.uniform({})", self.ty(s), self.value(*at)),
+            Expr::Normal(draw, at) => format!("({})draw{draw}.normal({})", self.ty(s), self.value(*at)),
+            Expr::Product => reach.product(),
+            Expr::Const(_) | Expr::Scalar(_) => self.value(s),
+            Expr::Reduce(..) | Expr::Scan(..) => unreachable!("the walk of a kernel writes its reductions and scans"),
+        }
+    }
+
+    fn gather(&self, leaf: usize, index: StmtId, place: u32, reach: &dyn Reach) -> String {
+        let (base, axis) = (reach.base(self, leaf), &self.leaves[leaf]);
+        format!("fuse_to_compute(fuse_gather({base}, {axis}_axis, {}, fault, call, {place}))", self.value(index))
+    }
+
+    fn apply(&self, s: StmtId, op: Op, args: &[StmtId]) -> String {
+        let stmt = self.kernel.stmt(s);
+        let mut texts: Vec<String> = args.iter().map(|a| self.value(*a)).collect();
+        let dtype = self.kernel.stmt(args[0]).dtype;
+        if divides_integers(op, dtype) {
+            texts[1] = format!("fuse_divisor_of({}, {}, fault, call, {})", texts[0], texts[1], stmt.place);
+        }
+        let row = op.scalar.as_ref().expect("only elementwise ops stand in kernels");
+        let text = substitute(row.cuda_for(dtype), &texts);
+        // C++ computes on at least an int.
+        if dtype == DType::U8 && stmt.dtype == DType::U8 { format!("(unsigned char)({text})") } else { text }
+    }
+}
+
+/// The compute type of an element type.
+pub(super) fn compute_type(dtype: DType) -> String {
+    c_type(dtype.compute()).to_owned()
+}
+
+/// The text of a row with operands in the places of `{0}`, `{1}`, ...
+pub(crate) fn substitute(text: &str, operands: &[String]) -> String {
+    operands.iter().enumerate().fold(text.to_owned(), |text, (k, operand)| text.replace(&format!("{{{k}}}"), operand))
+}
+
+/// A value rounded to its element type. What comes from memory or enters at the compute type stays as it is.
+pub(super) fn round(text: String, dtype: DType, expr: &Expr) -> String {
+    let exact = matches!(expr, Expr::Load(_) | Expr::Gather { .. } | Expr::Const(_) | Expr::Scalar(_));
+    let rounds = dtype.is_half() || matches!(dtype, DType::Param(_));
+    if rounds && !exact { format!("fuse_rounded<{}>({text})", c_type(dtype)) } else { text }
+}
+
+/// The policy class of a reduction over values of this compute type, giving `result`.
+pub(super) fn reduction(reduction: Reduction, operand: &str, result: &str) -> String {
+    match reduction {
+        Reduction::Sum => format!("fuse_sum<{result}>"),
+        Reduction::Prod => format!("fuse_prod<{result}>"),
+        Reduction::Max => format!("fuse_largest<{operand}>"),
+        Reduction::Min => format!("fuse_smallest<{operand}>"),
+        Reduction::ArgMax => format!("fuse_arg<{operand}, true>"),
+        Reduction::ArgMin => format!("fuse_arg<{operand}, false>"),
+    }
+}
+
+fn stem_of(expr: &Expr) -> String {
+    match expr {
+        Expr::Load(_) => "load".to_owned(),
+        Expr::Gather { .. } => "gathered".to_owned(),
+        Expr::Const(_) => "constant".to_owned(),
+        Expr::Scalar(k) => format!("scalar{k}"),
+        Expr::Size(_) => "extent".to_owned(),
+        Expr::Apply(op, _) => op.name.to_owned(),
+        Expr::Cast(_) => "cast".to_owned(),
+        Expr::Reduce(r, _) | Expr::Scan(r, _) => format!("{r:?}").to_lowercase(),
+        Expr::Uniform(..) => "uniform".to_owned(),
+        Expr::Normal(..) => "normal".to_owned(),
+        Expr::Product => "product".to_owned(),
+    }
+}

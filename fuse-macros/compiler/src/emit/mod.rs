@@ -1,0 +1,3 @@
+//! From plans to text.
+
+pub mod cuda;

@@ -1,0 +1,139 @@
+//! Plans as text for people and snapshots: a line per kernel.
+
+use super::{Expr, Kernel, Kind, LeafSource, Matmul, Plan, Step, StmtId, Store};
+use crate::op::Literal;
+use crate::types::{Dim, Sym};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// A plan, a line per step: `k0: map[n] y = add(mul(x, 2), b)`.
+///
+/// Values that several others use are named first; everything else stands where it is used.
+pub fn plan(plan: &Plan) -> String {
+    let mut text = String::new();
+    for step in &plan.steps {
+        let line = match step {
+            Step::Kernel(k) => format!("{}: {}", k.name, kernel(plan, k)),
+            Step::Matmul(m) => format!("{}: {}", m.epilogue.name, matmul(plan, m)),
+        };
+        writeln!(text, "{line}").expect("writing to a string succeeds");
+    }
+    text
+}
+
+/// One kernel: how it walks its domain, then what it computes.
+pub fn kernel(plan: &Plan, kernel: &Kernel) -> String {
+    format!("{} {}", domain(plan, kernel), Body::of(plan, kernel).text())
+}
+
+/// How a kernel walks its domain: `map[n]`, `row[b | d]` with the reduced axes behind the bar.
+pub fn domain(plan: &Plan, kernel: &Kernel) -> String {
+    let kind = match kernel.kind {
+        Kind::Map => "map",
+        Kind::Row => "row",
+        Kind::Column => "column",
+        Kind::Line => "line",
+    };
+    let (outer, inner) = kernel.domain.split_at(kernel.domain.len() - kernel.reduced as usize);
+    let bar = if inner.is_empty() { "" } else { " | " };
+    format!("{kind}[{}{bar}{}]", dims(plan, outer), dims(plan, inner))
+}
+
+/// A formula with the names of its symbols.
+pub fn dim(plan: &Plan, formula: &Dim) -> String {
+    let name = |s: Sym| plan.syms.get(s.0 as usize).map_or_else(|| format!("s{}", s.0), |def| def.name.clone());
+    formula.display(&name).to_string()
+}
+
+fn dims(plan: &Plan, formulas: &[Dim]) -> String {
+    formulas.iter().map(|d| dim(plan, d)).collect::<Vec<_>>().join(", ")
+}
+
+fn matmul(plan: &Plan, matmul: &Matmul) -> String {
+    let buf = |operand: &super::Operand| plan.bufs[operand.buf.0 as usize].name.clone();
+    let extents = [matmul.batch.as_slice(), &[matmul.m.clone(), matmul.n.clone(), matmul.k.clone()]].concat();
+    let mut body = Body::of(plan, &matmul.epilogue);
+    body.product = format!("matmul({}, {})", buf(&matmul.a), buf(&matmul.b));
+    format!("matmul[{}] {}", dims(plan, &extents), body.text())
+}
+
+/// Prints statements, the shared ones by name.
+struct Body<'a> {
+    plan: &'a Plan,
+    kernel: &'a Kernel,
+    uses: BTreeMap<StmtId, usize>,
+    product: String,
+}
+
+impl<'a> Body<'a> {
+    fn of(plan: &'a Plan, kernel: &'a Kernel) -> Self {
+        let mut uses = BTreeMap::new();
+        let read = kernel.stmts.iter().flat_map(|s| s.expr.operands());
+        for used in read.chain(kernel.stores.iter().flat_map(|s| kernel.store_operands(s))) {
+            *uses.entry(used).or_insert(0) += 1;
+        }
+        Body { plan, kernel, uses, product: "product".to_owned() }
+    }
+
+    fn text(&self) -> String {
+        let shared = self.kernel.ids().filter(|s| self.is_named(*s));
+        let mut parts: Vec<String> = shared.map(|s| format!("{} = {}", self.name(s), self.expression(s))).collect();
+        parts.extend(self.kernel.stores.iter().map(|s| self.store(s)));
+        parts.join("; ")
+    }
+
+    fn store(&self, store: &Store) -> String {
+        let target = &self.plan.bufs[store.to.buf.0 as usize].name;
+        let value = self.value(store.value);
+        match &store.scatter {
+            None => format!("{target} = {value}"),
+            Some(s) => format!("{target}[{}] {}= {value}", self.value(s.index), if s.add { "+" } else { "" }),
+        }
+    }
+
+    fn is_named(&self, s: StmtId) -> bool {
+        let trivial = matches!(
+            self.kernel.stmt(s).expr,
+            Expr::Load(_) | Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_) | Expr::Product
+        );
+        !trivial && self.uses.get(&s).copied().unwrap_or(0) > 1
+    }
+
+    fn name(&self, s: StmtId) -> String {
+        self.kernel.stmt(s).name.clone().unwrap_or_else(|| format!("t{}", s.0))
+    }
+
+    fn value(&self, s: StmtId) -> String {
+        if self.is_named(s) { self.name(s) } else { self.expression(s) }
+    }
+
+    fn expression(&self, s: StmtId) -> String {
+        let call = |name: &str, args: &[StmtId]| {
+            format!("{name}({})", args.iter().map(|a| self.value(*a)).collect::<Vec<_>>().join(", "))
+        };
+        let stmt = self.kernel.stmt(s);
+        match &stmt.expr {
+            Expr::Load(leaf) => self.leaf(*leaf),
+            Expr::Gather { leaf, index } => format!("{}[{}]", self.leaf(*leaf), self.value(*index)),
+            Expr::Const(Literal::Float(v)) => format!("{v}"),
+            Expr::Const(Literal::Int(v)) => format!("{v}"),
+            Expr::Const(Literal::Bool(v)) => format!("{v}"),
+            Expr::Scalar(k) => format!("scalar{k}"),
+            Expr::Size(formula) => dim(self.plan, formula),
+            Expr::Apply(op, args) => call(op.name, args),
+            Expr::Cast(x) => call(stmt.dtype.name(), &[*x]),
+            Expr::Reduce(reduction, x) => call(&format!("{reduction:?}").to_lowercase(), &[*x]),
+            Expr::Scan(reduction, x) => call(&format!("scan_{reduction:?}").to_lowercase(), &[*x]),
+            Expr::Uniform(draw, at) => call(&format!("uniform{draw}"), &[*at]),
+            Expr::Normal(draw, at) => call(&format!("normal{draw}"), &[*at]),
+            Expr::Product => self.product.clone(),
+        }
+    }
+
+    fn leaf(&self, leaf: u32) -> String {
+        match &self.kernel.leaves[leaf as usize].source {
+            LeafSource::Buf(buf) => self.plan.bufs[buf.0 as usize].name.clone(),
+            LeafSource::Index(_) => "position".to_owned(),
+        }
+    }
+}

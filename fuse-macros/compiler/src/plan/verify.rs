@@ -1,0 +1,104 @@
+//! What must hold of every plan. A broken plan is a mistake of ours, so the checks panic with the kernel around the fault.
+
+use super::{BufClass, Expr, Kernel, Kind, LeafSource, Level, Operand, Plan, Step, StmtId, print};
+use crate::op::Literal;
+
+/// Checks a plan.
+///
+/// # Panics
+/// If an operand comes after its user, a level does not fit, a number points nowhere, or a buffer is read before it is written.
+pub fn verify(plan: &Plan) {
+    let mut written: Vec<bool> = plan.bufs.iter().map(|b| matches!(b.class, BufClass::In(_))).collect();
+    for step in &plan.steps {
+        match step {
+            Step::Kernel(kernel) => verify_kernel(plan, kernel, &mut written),
+            Step::Matmul(matmul) => {
+                for operand in [&matmul.a, &matmul.b].into_iter().chain(&matmul.lib.bias) {
+                    read(plan, &matmul.epilogue, operand.buf.0, &written);
+                }
+                verify_kernel(plan, &matmul.epilogue, &mut written.clone());
+                written[matmul.lib.product.0 as usize] = true;
+                if let Some(rest) = &matmul.lib.rest {
+                    verify_kernel(plan, rest, &mut written);
+                }
+                matmul.epilogue.stores.iter().for_each(|s| written[s.to.buf.0 as usize] = true);
+            }
+        }
+    }
+    let unwritten = |out: &&Operand| !written[out.buf.0 as usize];
+    assert!(plan.outs.iter().find(unwritten).is_none(), "a result is never written\n{}", print::plan(plan));
+}
+
+fn verify_kernel(plan: &Plan, kernel: &Kernel, written: &mut [bool]) {
+    for leaf in &kernel.leaves {
+        if let LeafSource::Buf(buf) = leaf.source {
+            read(plan, kernel, buf.0, written);
+        }
+    }
+    kernel.ids().for_each(|s| verify_stmt(plan, kernel, s));
+    for store in &kernel.stores {
+        for used in kernel.store_operands(store) {
+            check(plan, kernel, (used.0 as usize) < kernel.stmts.len(), "a store of a value that is not there");
+        }
+        check(plan, kernel, (store.to.buf.0 as usize) < plan.bufs.len(), "a store to a buffer that is not there");
+        written[store.to.buf.0 as usize] = true;
+    }
+    check(plan, kernel, kernel.reduced as usize <= kernel.domain.len(), "more reduced axes than axes");
+    check(plan, kernel, (kernel.kind == Kind::Map) == (kernel.reduced == 0), "only maps have no inner axis");
+    let walks = kernel.phases().walks.len();
+    check(plan, kernel, kernel.kind == Kind::Row || walks <= 1, "only rows are walked more than once");
+}
+
+fn verify_stmt(plan: &Plan, kernel: &Kernel, s: StmtId) {
+    let stmt = kernel.stmt(s);
+    let operands = stmt.expr.operands();
+    check(plan, kernel, operands.iter().all(|o| o.0 < s.0), "an operand after its user");
+    check(plan, kernel, (stmt.place as usize) < plan.places.len(), "a place that is not there");
+    let highest = operands.iter().map(|o| level_of_operand(kernel, *o)).max();
+    let rises = matches!(stmt.expr, Expr::Reduce(..));
+    check(plan, kernel, rises || highest.is_none_or(|l| l <= stmt.level), "a value finer than its own level");
+    match &stmt.expr {
+        Expr::Load(leaf) | Expr::Gather { leaf, .. } => {
+            let Some(source) = kernel.leaves.get(*leaf as usize) else {
+                return check(plan, kernel, false, "a leaf that is not there");
+            };
+            check(plan, kernel, source.level <= stmt.level, "a leaf finer than its statement");
+            let gathers = matches!(stmt.expr, Expr::Gather { .. });
+            check(
+                plan,
+                kernel,
+                source.indexed.is_some() == gathers,
+                "a gather needs an indexed leaf and a load a plain one",
+            );
+        }
+        Expr::Reduce(..) => {
+            let has_rows = matches!(kernel.kind, Kind::Row | Kind::Column);
+            check(plan, kernel, has_rows && stmt.level < Level::Elem, "a reduction without something to reduce");
+        }
+        Expr::Scan(..) => check(plan, kernel, kernel.kind == Kind::Line, "a scan outside a line kernel"),
+        Expr::Scalar(k) => check(plan, kernel, (*k as usize) < plan.scalars.len(), "a scalar that is not there"),
+        Expr::Uniform(draw, _) | Expr::Normal(draw, _) => {
+            check(plan, kernel, (*draw as usize) < plan.draws.len(), "a random draw that is not there");
+        }
+        Expr::Const(Literal::Float(_) | Literal::Int(_) | Literal::Bool(_)) => {}
+        Expr::Size(_) | Expr::Apply(..) | Expr::Cast(_) | Expr::Product => {}
+    }
+}
+
+/// Constants, scalars and sizes are known everywhere, whatever level they carry.
+fn level_of_operand(kernel: &Kernel, s: StmtId) -> Level {
+    let stmt = kernel.stmt(s);
+    match stmt.expr {
+        Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_) => Level::All,
+        _ => stmt.level,
+    }
+}
+
+fn read(plan: &Plan, kernel: &Kernel, buf: u32, written: &[bool]) {
+    check(plan, kernel, (buf as usize) < plan.bufs.len(), "a buffer that is not there");
+    check(plan, kernel, written[buf as usize], "a buffer that is read before it is written");
+}
+
+fn check(plan: &Plan, kernel: &Kernel, holds: bool, fault: &str) {
+    assert!(holds, "{fault} in {} of {}: {:#?}", kernel.name, plan.name, kernel);
+}

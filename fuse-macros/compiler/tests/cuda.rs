@@ -1,0 +1,25 @@
+//! The CUDA text of small programs, beside them as `.cu` files that are read like code.
+//!
+//! `UPDATE_EXPECT=1` writes them anew; what all programs compile to goes through NVRTC in the test beside this one.
+
+mod programs;
+
+use expect_test::expect_file;
+use fuse_compiler::emit::cuda;
+
+/// One program for every kind of kernel.
+const REVIEWED: [&str; 7] =
+    ["pointwise_generic", "bias_gelu", "softmax", "column_sum", "cumsum", "embedding", "linear_relu"];
+
+#[test]
+fn texts_are_as_reviewed() {
+    for (name, plan) in programs::all().into_iter().filter(|(name, _)| REVIEWED.contains(name)) {
+        expect_file![format!("cuda/{name}.cu")].assert_eq(&cuda::text(&plan));
+    }
+}
+
+#[test]
+fn the_same_plan_gives_the_same_bytes() {
+    let texts = || programs::all().iter().map(|(_, plan)| cuda::text(plan)).collect::<Vec<_>>();
+    assert_eq!(texts(), texts());
+}

@@ -1,0 +1,276 @@
+// column_sum
+
+static __device__ __forceinline__ float fuse_to_compute(float x) { return x; }
+static __device__ __forceinline__ double fuse_to_compute(double x) { return x; }
+static __device__ __forceinline__ long long fuse_to_compute(long long x) { return x; }
+static __device__ __forceinline__ int fuse_to_compute(int x) { return x; }
+static __device__ __forceinline__ unsigned char fuse_to_compute(unsigned char x) { return x; }
+static __device__ __forceinline__ bool fuse_to_compute(bool x) { return x; }
+
+// From the compute type to the element type T, to nearest and ties to even.
+template <class T> struct fuse_element { template <class C> static __device__ __forceinline__ T of(C x) { return x; } };
+
+// Extents of the axes a kernel runs over; a division by one of them is a multiplication where positions are ints.
+struct fuse_divisor { IDX extent; unsigned magic, shift; };
+template <int N> struct fuse_extents { long long points; fuse_divisor axis[N]; };
+template <int N> struct fuse_strides { IDX axis[N]; };
+template <int N> struct fuse_at { IDX axis[N]; };
+
+static __device__ __forceinline__ int fuse_divide(int n, const fuse_divisor& by)
+{
+    return (int)((__umulhi((unsigned)n, by.magic) + (unsigned)n) >> by.shift);
+}
+
+static __device__ __forceinline__ long long fuse_divide(long long n, const fuse_divisor& by)
+{
+    return n / by.extent;
+}
+
+template <int N> static __device__ __forceinline__ fuse_at<N> fuse_unravel(IDX n, const fuse_extents<N>& extents)
+{
+    fuse_at<N> at;
+#pragma unroll
+    for (int k = N - 1; k > 0; --k) {
+        const IDX outer = fuse_divide(n, extents.axis[k]);
+        at.axis[k] = n - outer * extents.axis[k].extent;
+        n = outer;
+    }
+    at.axis[0] = n;
+    return at;
+}
+
+// The distance of a place from the first element; the axes of `at` are those of `strides` from FROM on.
+template <int FROM = 0, int N, int M>
+static __device__ __forceinline__ IDX fuse_offset(const fuse_at<N>& at, const fuse_strides<M>& strides)
+{
+    IDX offset = 0;
+#pragma unroll
+    for (int k = 0; k < N; ++k) offset += at.axis[k] * strides.axis[FROM + k];
+    return offset;
+}
+
+// The distance of element `e` of a row from its first one.
+template <int OUTER, int INNER, int M>
+static __device__ __forceinline__ IDX fuse_along(IDX e, const fuse_extents<INNER>& inner, const fuse_strides<M>& strides)
+{
+    if constexpr (INNER == 1) return e * strides.axis[OUTER];
+    else return fuse_offset<OUTER>(fuse_unravel(e, inner), strides);
+}
+
+template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) fuse_pack { T of[N]; };
+
+// Reads N neighbouring points. STEP says how far apart they are: 0 the same element, 1 the next, 2 `stride` elements on.
+// Points from `live` on do not exist and repeat the first one.
+template <int STEP, int N, class T>
+static __device__ __forceinline__ void fuse_read(T (&to)[N], const T* from, IDX stride, int live = N)
+{
+    if (STEP == 1 && live == N) {
+        const fuse_pack<T, N> pack = *(const fuse_pack<T, N>*)from;
+#pragma unroll
+        for (int k = 0; k < N; ++k) to[k] = pack.of[k];
+    } else {
+        if (STEP < 2) stride = STEP;
+        to[0] = from[0];
+#pragma unroll
+        for (int k = 1; k < N; ++k) to[k] = STEP > 0 && k < live ? from[k * stride] : to[0];
+    }
+}
+
+template <int STEP, int N, class T>
+static __device__ __forceinline__ void fuse_write(T* to, const T (&from)[N], IDX stride, int live = N)
+{
+    if (STEP == 1 && live == N) {
+        fuse_pack<T, N> pack;
+#pragma unroll
+        for (int k = 0; k < N; ++k) pack.of[k] = from[k];
+        *(fuse_pack<T, N>*)to = pack;
+    } else {
+        if (STEP < 2) stride = STEP;
+        to[0] = from[0];
+#pragma unroll
+        for (int k = 1; k < N; ++k) if (k < live) to[k * stride] = from[k];
+    }
+}
+
+// Reductions: what a lane carries, the neutral element, how lanes join, and the value at the end.
+static __device__ __forceinline__ float fuse_plus(float a, float b) { return a + b; }
+static __device__ __forceinline__ double fuse_plus(double a, double b) { return a + b; }
+static __device__ __forceinline__ long long fuse_plus(long long a, long long b)
+{
+    return (long long)((unsigned long long)a + (unsigned long long)b);
+}
+
+template <class V> struct fuse_sum {
+    using Acc = V;
+    static __device__ __forceinline__ Acc none() { return 0; }
+    template <class X> static __device__ __forceinline__ Acc of(X x, long long) { return (Acc)x; }
+    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return fuse_plus(a, b); }
+    static __device__ __forceinline__ Acc value(Acc a) { return a; }
+};
+
+// Whether this block is the last of `blocks` to come here; what the others wrote before is visible to it. The counter is 0 again after.
+static __device__ __forceinline__ bool fuse_last(unsigned* counter, unsigned blocks)
+{
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        last = atomicAdd(counter, 1u) == blocks - 1;
+        if (last) *counter = 0;
+    }
+    __syncthreads();
+    __threadfence();
+    return last;
+}
+
+// Reads what another block of this launch wrote, past the first-level cache.
+template <class A> static __device__ __forceinline__ A fuse_fresh(const A* from)
+{
+    if constexpr (sizeof(A) == 1) {
+        return *(const volatile A*)from;
+    } else {
+        union Words {
+            A value;
+            unsigned word[sizeof(A) / 4];
+            __device__ __forceinline__ Words() : word{} {}
+        } words;
+#pragma unroll
+        for (int k = 0; k < (int)(sizeof(A) / 4); ++k) words.word[k] = ((const volatile unsigned*)from)[k];
+        return words.value;
+    }
+}
+
+// The canonical column order: chunks of at most 256, each of a multiple of 256 rows.
+static __device__ __forceinline__ long long fuse_chunk_rows(long long rows)
+{
+    long long chunks = (rows + 255) / 256;
+    if (chunks < 1) chunks = 1;
+    if (chunks > 256) chunks = 256;
+    const long long chunk = ((rows + chunks - 1) / chunks + 255) / 256 * 256;
+    return chunk < 256 ? 256 : chunk;
+}
+
+// Joins the 8 lanes of every column of a tile in a tree of strides 1, 2, 4; every lane's thread gets the value.
+template <class R, int PER>
+static __device__ __forceinline__ void fuse_join_lanes(typename R::Acc (&lane)[PER])
+{
+    using Acc = typename R::Acc;
+    __shared__ alignas(16) unsigned char bytes[sizeof(Acc) * 8 * 32 * PER];
+    Acc* all = (Acc*)bytes;
+    __syncthreads();
+#pragma unroll
+    for (int v = 0; v < PER; ++v) all[v * 256 + threadIdx.x] = lane[v];
+    __syncthreads();
+#pragma unroll
+    for (int v = 0; v < PER; ++v) {
+        Acc of[8];
+#pragma unroll
+        for (int k = 0; k < 8; ++k) of[k] = all[v * 256 + k * 32 + threadIdx.x % 32];
+#pragma unroll
+        for (int s = 1; s < 8; s *= 2)
+#pragma unroll
+            for (int k = 0; k + s < 8; k += 2 * s) of[k] = R::join(of[k], of[k + s]);
+        lane[v] = of[0];
+    }
+}
+
+// Joins the chunks of a tile's columns, which lie `columns` apart.
+template <class R, int PER>
+static __device__ __forceinline__ void fuse_join_columns(
+    typename R::Acc (&value)[PER], const typename R::Acc* chunk, int chunks, long long columns, bool live)
+{
+#pragma unroll
+    for (int v = 0; v < PER; ++v) {
+        value[v] = R::none();
+        if (live)
+            for (int c = threadIdx.x / 32; c < chunks; c += 8) value[v] = R::join(value[v], fuse_fresh(chunk + c * columns + v));
+    }
+    fuse_join_lanes<R>(value);
+}
+
+#if defined(KERNEL_k0_mul_sum)
+// k0_mul_sum: column[x.1 | x.0] sum2 = sum(mul(x, x))
+//   src/lib.rs:2  mul(..)
+//   src/lib.rs:3  sum(..)
+#define THREADS 256
+extern "C" __global__ void __launch_bounds__(THREADS) k0_mul_sum(
+    const float* x_ptr,
+    const fuse_strides<RANK + INNER_RANK> x_strides,
+    float* sum2_ptr,
+    const fuse_strides<RANK> sum2_strides,
+    fuse_sum<float>::Acc* sum_part,
+    unsigned* counters,
+    const fuse_extents<RANK> outer,
+    const fuse_extents<INNER_RANK> inner) {
+    const IDX len = (IDX)inner.points;
+    const IDX columns = (IDX)outer.points;
+    const unsigned tiles = (unsigned)((columns + 32 * VEC - 1) / (32 * VEC));
+    const unsigned tile = blockIdx.x % tiles, chunk = blockIdx.x / tiles, chunks = gridDim.x / tiles;
+    const IDX chunk_len = (IDX)fuse_chunk_rows(inner.points);
+    const IDX start = chunk * chunk_len, end = min(len, start + chunk_len);
+    const int lane = threadIdx.x / 32;
+    const IDX column = ((IDX)tile * 32 + threadIdx.x % 32) * VEC;
+    const bool live = column < columns;
+    fuse_at<RANK> at = fuse_unravel(live ? column / VEC : 0, outer);
+    at.axis[RANK - 1] *= VEC;
+    const float* x_row = x_ptr + fuse_offset(at, x_strides);
+    float* sum2_row = sum2_ptr + fuse_offset(at, sum2_strides);
+    fuse_sum<float>::Acc sum_chunk[VEC];
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) {
+        sum_chunk[v] = fuse_sum<float>::none();
+    }
+    constexpr int ITEMS = (VEC >= 4 ? 4 : 8);
+    for (IDX block = start; block < end; block += 256) {
+        fuse_sum<float>::Acc sum_lanes[VEC];
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) {
+            sum_lanes[v] = fuse_sum<float>::none();
+        }
+        for (IDX base = block + lane; live && base < min(end, block + 256); base += 8 * ITEMS) {
+            float x_in[ITEMS][VEC];
+#pragma unroll
+            for (int i = 0; i < ITEMS; ++i) {
+                const IDX e = base + i * 8;
+                if (e < end) {
+                    fuse_read<STEP_0>(x_in[i], x_row + fuse_along<RANK>(e, inner, x_strides), x_strides.axis[RANK - 1]);
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < ITEMS; ++i) {
+                const IDX e = base + i * 8;
+                if (e >= end) break;
+#pragma unroll
+                for (int v = 0; v < VEC; ++v) {
+                    const float x = fuse_to_compute(x_in[i][v]);
+                    const float mul = x * x;
+                    sum_lanes[v] = fuse_sum<float>::join(sum_lanes[v], fuse_sum<float>::of(mul, e));
+                }
+            }
+        }
+        fuse_join_lanes<fuse_sum<float>>(sum_lanes);
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) {
+            sum_chunk[v] = block == start ? sum_lanes[v] : fuse_sum<float>::join(sum_chunk[v], sum_lanes[v]);
+        }
+    }
+    if (chunks > 1) {
+        if (live && lane == 0) {
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                sum_part[(long long)chunk * columns + column + v] = sum_chunk[v];
+            }
+        }
+        if (!fuse_last(counters + 1 + tile, chunks)) return;
+        fuse_join_columns<fuse_sum<float>>(sum_chunk, sum_part + column, chunks, columns, live);
+    }
+    if (live && lane == 0) {
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) {
+            const float sum = fuse_sum<float>::value(sum_chunk[v]);
+            sum2_row[v * sum2_strides.axis[RANK - 1]] = fuse_element<float>::of(sum);
+        }
+    }
+}
+#endif
+

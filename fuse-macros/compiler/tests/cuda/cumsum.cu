@@ -1,0 +1,126 @@
+// cumsum
+
+// IEEE half precision, computed in float.
+struct fuse_f16 { unsigned short bits; };
+
+static __device__ __forceinline__ float fuse_to_compute(fuse_f16 x)
+{
+    float wide;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x.bits));
+    return wide;
+}
+
+static __device__ __forceinline__ fuse_f16 fuse_to_f16(float x)
+{
+    fuse_f16 narrow;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(narrow.bits) : "f"(x));
+    return narrow;
+}
+
+static __device__ __forceinline__ float fuse_to_compute(float x) { return x; }
+static __device__ __forceinline__ double fuse_to_compute(double x) { return x; }
+static __device__ __forceinline__ long long fuse_to_compute(long long x) { return x; }
+static __device__ __forceinline__ int fuse_to_compute(int x) { return x; }
+static __device__ __forceinline__ unsigned char fuse_to_compute(unsigned char x) { return x; }
+static __device__ __forceinline__ bool fuse_to_compute(bool x) { return x; }
+
+// From the compute type to the element type T, to nearest and ties to even.
+template <class T> struct fuse_element { template <class C> static __device__ __forceinline__ T of(C x) { return x; } };
+
+template <> struct fuse_element<fuse_f16> { static __device__ __forceinline__ fuse_f16 of(float x) { return fuse_to_f16(x); } };
+
+// A value of the compute type, rounded to the element type T.
+template <class T, class C> static __device__ __forceinline__ C fuse_rounded(C x)
+{
+    return fuse_to_compute(fuse_element<T>::of(x));
+}
+
+// Extents of the axes a kernel runs over; a division by one of them is a multiplication where positions are ints.
+struct fuse_divisor { IDX extent; unsigned magic, shift; };
+template <int N> struct fuse_extents { long long points; fuse_divisor axis[N]; };
+template <int N> struct fuse_strides { IDX axis[N]; };
+template <int N> struct fuse_at { IDX axis[N]; };
+
+static __device__ __forceinline__ int fuse_divide(int n, const fuse_divisor& by)
+{
+    return (int)((__umulhi((unsigned)n, by.magic) + (unsigned)n) >> by.shift);
+}
+
+static __device__ __forceinline__ long long fuse_divide(long long n, const fuse_divisor& by)
+{
+    return n / by.extent;
+}
+
+template <int N> static __device__ __forceinline__ fuse_at<N> fuse_unravel(IDX n, const fuse_extents<N>& extents)
+{
+    fuse_at<N> at;
+#pragma unroll
+    for (int k = N - 1; k > 0; --k) {
+        const IDX outer = fuse_divide(n, extents.axis[k]);
+        at.axis[k] = n - outer * extents.axis[k].extent;
+        n = outer;
+    }
+    at.axis[0] = n;
+    return at;
+}
+
+// The distance of a place from the first element; the axes of `at` are those of `strides` from FROM on.
+template <int FROM = 0, int N, int M>
+static __device__ __forceinline__ IDX fuse_offset(const fuse_at<N>& at, const fuse_strides<M>& strides)
+{
+    IDX offset = 0;
+#pragma unroll
+    for (int k = 0; k < N; ++k) offset += at.axis[k] * strides.axis[FROM + k];
+    return offset;
+}
+
+// The distance of element `e` of a row from its first one.
+template <int OUTER, int INNER, int M>
+static __device__ __forceinline__ IDX fuse_along(IDX e, const fuse_extents<INNER>& inner, const fuse_strides<M>& strides)
+{
+    if constexpr (INNER == 1) return e * strides.axis[OUTER];
+    else return fuse_offset<OUTER>(fuse_unravel(e, inner), strides);
+}
+
+// Reductions: what a lane carries, the neutral element, how lanes join, and the value at the end.
+static __device__ __forceinline__ float fuse_plus(float a, float b) { return a + b; }
+static __device__ __forceinline__ double fuse_plus(double a, double b) { return a + b; }
+static __device__ __forceinline__ long long fuse_plus(long long a, long long b)
+{
+    return (long long)((unsigned long long)a + (unsigned long long)b);
+}
+
+template <class V> struct fuse_sum {
+    using Acc = V;
+    static __device__ __forceinline__ Acc none() { return 0; }
+    template <class X> static __device__ __forceinline__ Acc of(X x, long long) { return (Acc)x; }
+    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return fuse_plus(a, b); }
+    static __device__ __forceinline__ Acc value(Acc a) { return a; }
+};
+
+#if defined(KERNEL_k0_cumsum)
+// k0_cumsum: line[x.0 | x.1] cumsum1 = scan_sum(x)
+//   src/lib.rs:2  cumsum(..)
+extern "C" __global__ void __launch_bounds__(128) k0_cumsum(
+    const fuse_f16* x_ptr,
+    const fuse_strides<RANK + INNER_RANK> x_strides,
+    fuse_f16* cumsum1_ptr,
+    const fuse_strides<RANK + INNER_RANK> cumsum1_strides,
+    const fuse_extents<RANK> outer,
+    const fuse_extents<INNER_RANK> inner) {
+    const IDX len = (IDX)inner.points;
+    const IDX row = (IDX)blockIdx.x * 128 + threadIdx.x;
+    if (row >= (IDX)outer.points) return;
+    const fuse_at<RANK> at = fuse_unravel(row, outer);
+    const fuse_f16* x_row = x_ptr + fuse_offset(at, x_strides);
+    fuse_f16* cumsum1_row = cumsum1_ptr + fuse_offset(at, cumsum1_strides);
+    fuse_sum<float>::Acc sum_lanes = fuse_sum<float>::none();
+    for (IDX e = 0; e < len; ++e) {
+        const float x = fuse_to_compute(*(x_row + fuse_along<RANK>(e, inner, x_strides)));
+        sum_lanes = fuse_sum<float>::join(sum_lanes, fuse_sum<float>::of(x, e));
+        const float sum = fuse_rounded<fuse_f16>(fuse_sum<float>::value(sum_lanes));
+        *(cumsum1_row + fuse_along<RANK>(e, inner, cumsum1_strides)) = fuse_element<fuse_f16>::of(sum);
+    }
+}
+#endif
+

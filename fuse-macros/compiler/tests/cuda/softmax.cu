@@ -1,0 +1,487 @@
+// softmax
+
+static __device__ __forceinline__ float fuse_to_compute(float x) { return x; }
+static __device__ __forceinline__ double fuse_to_compute(double x) { return x; }
+static __device__ __forceinline__ long long fuse_to_compute(long long x) { return x; }
+static __device__ __forceinline__ int fuse_to_compute(int x) { return x; }
+static __device__ __forceinline__ unsigned char fuse_to_compute(unsigned char x) { return x; }
+static __device__ __forceinline__ bool fuse_to_compute(bool x) { return x; }
+
+// From the compute type to the element type T, to nearest and ties to even.
+template <class T> struct fuse_element { template <class C> static __device__ __forceinline__ T of(C x) { return x; } };
+
+template <class T> struct fuse_limits;
+template <> struct fuse_limits<float> {
+    static constexpr bool is_float = true;
+    static __device__ __forceinline__ float lowest() { return __int_as_float(0xff800000); }
+    static __device__ __forceinline__ float highest() { return __int_as_float(0x7f800000); }
+};
+template <> struct fuse_limits<double> {
+    static constexpr bool is_float = true;
+    static __device__ __forceinline__ double lowest() { return __longlong_as_double(0xfff0000000000000ll); }
+    static __device__ __forceinline__ double highest() { return __longlong_as_double(0x7ff0000000000000ll); }
+};
+template <> struct fuse_limits<long long> {
+    static constexpr bool is_float = false;
+    static __device__ __forceinline__ long long lowest() { return -0x7fffffffffffffffll - 1; }
+    static __device__ __forceinline__ long long highest() { return 0x7fffffffffffffffll; }
+};
+template <> struct fuse_limits<int> {
+    static constexpr bool is_float = false;
+    static __device__ __forceinline__ int lowest() { return -0x7fffffff - 1; }
+    static __device__ __forceinline__ int highest() { return 0x7fffffff; }
+};
+template <> struct fuse_limits<unsigned char> {
+    static constexpr bool is_float = false;
+    static __device__ __forceinline__ unsigned char lowest() { return 0; }
+    static __device__ __forceinline__ unsigned char highest() { return 255; }
+};
+template <> struct fuse_limits<bool> {
+    static constexpr bool is_float = false;
+    static __device__ __forceinline__ bool lowest() { return false; }
+    static __device__ __forceinline__ bool highest() { return true; }
+};
+
+// Extents of the axes a kernel runs over; a division by one of them is a multiplication where positions are ints.
+struct fuse_divisor { IDX extent; unsigned magic, shift; };
+template <int N> struct fuse_extents { long long points; fuse_divisor axis[N]; };
+template <int N> struct fuse_strides { IDX axis[N]; };
+template <int N> struct fuse_at { IDX axis[N]; };
+
+static __device__ __forceinline__ int fuse_divide(int n, const fuse_divisor& by)
+{
+    return (int)((__umulhi((unsigned)n, by.magic) + (unsigned)n) >> by.shift);
+}
+
+static __device__ __forceinline__ long long fuse_divide(long long n, const fuse_divisor& by)
+{
+    return n / by.extent;
+}
+
+template <int N> static __device__ __forceinline__ fuse_at<N> fuse_unravel(IDX n, const fuse_extents<N>& extents)
+{
+    fuse_at<N> at;
+#pragma unroll
+    for (int k = N - 1; k > 0; --k) {
+        const IDX outer = fuse_divide(n, extents.axis[k]);
+        at.axis[k] = n - outer * extents.axis[k].extent;
+        n = outer;
+    }
+    at.axis[0] = n;
+    return at;
+}
+
+// The distance of a place from the first element; the axes of `at` are those of `strides` from FROM on.
+template <int FROM = 0, int N, int M>
+static __device__ __forceinline__ IDX fuse_offset(const fuse_at<N>& at, const fuse_strides<M>& strides)
+{
+    IDX offset = 0;
+#pragma unroll
+    for (int k = 0; k < N; ++k) offset += at.axis[k] * strides.axis[FROM + k];
+    return offset;
+}
+
+// The distance of element `e` of a row from its first one.
+template <int OUTER, int INNER, int M>
+static __device__ __forceinline__ IDX fuse_along(IDX e, const fuse_extents<INNER>& inner, const fuse_strides<M>& strides)
+{
+    if constexpr (INNER == 1) return e * strides.axis[OUTER];
+    else return fuse_offset<OUTER>(fuse_unravel(e, inner), strides);
+}
+
+template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) fuse_pack { T of[N]; };
+
+// Reads N neighbouring points. STEP says how far apart they are: 0 the same element, 1 the next, 2 `stride` elements on.
+// Points from `live` on do not exist and repeat the first one.
+template <int STEP, int N, class T>
+static __device__ __forceinline__ void fuse_read(T (&to)[N], const T* from, IDX stride, int live = N)
+{
+    if (STEP == 1 && live == N) {
+        const fuse_pack<T, N> pack = *(const fuse_pack<T, N>*)from;
+#pragma unroll
+        for (int k = 0; k < N; ++k) to[k] = pack.of[k];
+    } else {
+        if (STEP < 2) stride = STEP;
+        to[0] = from[0];
+#pragma unroll
+        for (int k = 1; k < N; ++k) to[k] = STEP > 0 && k < live ? from[k * stride] : to[0];
+    }
+}
+
+template <int STEP, int N, class T>
+static __device__ __forceinline__ void fuse_write(T* to, const T (&from)[N], IDX stride, int live = N)
+{
+    if (STEP == 1 && live == N) {
+        fuse_pack<T, N> pack;
+#pragma unroll
+        for (int k = 0; k < N; ++k) pack.of[k] = from[k];
+        *(fuse_pack<T, N>*)to = pack;
+    } else {
+        if (STEP < 2) stride = STEP;
+        to[0] = from[0];
+#pragma unroll
+        for (int k = 1; k < N; ++k) if (k < live) to[k * stride] = from[k];
+    }
+}
+
+// Reductions: what a lane carries, the neutral element, how lanes join, and the value at the end.
+static __device__ __forceinline__ float fuse_plus(float a, float b) { return a + b; }
+static __device__ __forceinline__ double fuse_plus(double a, double b) { return a + b; }
+static __device__ __forceinline__ long long fuse_plus(long long a, long long b)
+{
+    return (long long)((unsigned long long)a + (unsigned long long)b);
+}
+
+template <class V> struct fuse_sum {
+    using Acc = V;
+    static __device__ __forceinline__ Acc none() { return 0; }
+    template <class X> static __device__ __forceinline__ Acc of(X x, long long) { return (Acc)x; }
+    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return fuse_plus(a, b); }
+    static __device__ __forceinline__ Acc value(Acc a) { return a; }
+};
+
+// Whether a goes before b in the order -inf < .. < -0 < +0 < .. < inf.
+static __device__ __forceinline__ bool fuse_below(float a, float b)
+{
+    return a < b || (a == b && __float_as_int(a) < 0 && __float_as_int(b) >= 0);
+}
+
+static __device__ __forceinline__ bool fuse_below(double a, double b)
+{
+    return a < b || (a == b && __double_as_longlong(a) < 0 && __double_as_longlong(b) >= 0);
+}
+
+static __device__ __forceinline__ bool fuse_below(long long a, long long b) { return a < b; }
+static __device__ __forceinline__ bool fuse_below(int a, int b) { return a < b; }
+static __device__ __forceinline__ bool fuse_below(unsigned char a, unsigned char b) { return a < b; }
+static __device__ __forceinline__ bool fuse_below(bool a, bool b) { return !a && b; }
+
+// NaN wins in either direction.
+template <class V> struct fuse_largest {
+    using Acc = V;
+    static __device__ __forceinline__ Acc none() { return fuse_limits<V>::lowest(); }
+    static __device__ __forceinline__ Acc of(V x, long long) { return x; }
+    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return a != a || !(b != b || fuse_below(a, b)) ? a : b; }
+    static __device__ __forceinline__ Acc value(Acc a) { return a; }
+};
+
+template <class V> struct fuse_smallest {
+    using Acc = V;
+    static __device__ __forceinline__ Acc none() { return fuse_limits<V>::highest(); }
+    static __device__ __forceinline__ Acc of(V x, long long) { return x; }
+    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return a != a || !(b != b || fuse_below(b, a)) ? a : b; }
+    static __device__ __forceinline__ Acc value(Acc a) { return a; }
+};
+
+// The other value of a butterfly, word by word.
+template <class A> static __device__ __forceinline__ A fuse_shuffle(A x, int stride)
+{
+    constexpr int WORDS = (sizeof(A) + 3) / 4;
+    union Words {
+        A value;
+        unsigned word[WORDS];
+        __device__ __forceinline__ Words() : word{} {}
+    } own, other;
+    own.value = x;
+#pragma unroll
+    for (int k = 0; k < WORDS; ++k) other.word[k] = __shfl_xor_sync(0xffffffffu, own.word[k], stride);
+    return other.value;
+}
+
+// The canonical row order: element e of a block of 16384 goes to lane e % 1024, lanes join in a tree of strides 1, 2, 4 .. 512.
+// Thread t of a team holds lanes GROUP * TEAM * PER + t * PER + v; groups no element reaches are neutral and left out.
+template <class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_lanes {
+    using Acc = typename R::Acc;
+    Acc lane[GROUPS][PER];
+
+    __device__ __forceinline__ fuse_lanes()
+    {
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g)
+#pragma unroll
+            for (int v = 0; v < PER; ++v) lane[g][v] = R::none();
+    }
+
+    __device__ __forceinline__ void add(int item, int v, Acc x)
+    {
+        lane[item % GROUPS][v] = R::join(lane[item % GROUPS][v], x);
+    }
+
+    // The value of all lanes, known to every thread of the team.
+    __device__ __forceinline__ Acc total()
+    {
+        Acc group[GROUPS];
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g) {
+#pragma unroll
+            for (int s = 1; s < PER; s *= 2)
+#pragma unroll
+                for (int v = 0; v + s < PER; v += 2 * s) lane[g][v] = R::join(lane[g][v], lane[g][v + s]);
+            group[g] = lane[g][0];
+#pragma unroll
+            for (int s = 1; s < 32; s *= 2) group[g] = R::join(group[g], fuse_shuffle(group[g], s));
+        }
+        if constexpr (TEAM_SIZE > 32) {
+            constexpr int WARPS = TEAM_SIZE / 32;
+            __shared__ alignas(16) unsigned char bytes[sizeof(Acc) * GROUPS * WARPS];
+            Acc* warps = (Acc*)bytes;
+            __syncthreads();
+            if (threadIdx.x % 32 == 0) {
+#pragma unroll
+                for (int g = 0; g < GROUPS; ++g) warps[g * WARPS + threadIdx.x / 32] = group[g];
+            }
+            __syncthreads();
+#pragma unroll
+            for (int g = 0; g < GROUPS; ++g) {
+                Acc warp[WARPS];
+#pragma unroll
+                for (int w = 0; w < WARPS; ++w) warp[w] = warps[g * WARPS + w];
+#pragma unroll
+                for (int s = 1; s < WARPS; s *= 2)
+#pragma unroll
+                    for (int w = 0; w + s < WARPS; w += 2 * s) warp[w] = R::join(warp[w], warp[w + s]);
+                group[g] = warp[0];
+            }
+        }
+#pragma unroll
+        for (int s = 1; s < GROUPS; s *= 2)
+#pragma unroll
+            for (int g = 0; g + s < GROUPS; g += 2 * s) group[g] = R::join(group[g], group[g + s]);
+        return group[0];
+    }
+};
+
+// The canonical order above blocks of 16384 elements: consecutive blocks make at most 1024 chunks, which join in the lanes' tree.
+static __device__ __forceinline__ long long fuse_blocks_per_chunk(long long len)
+{
+    const long long blocks = (len + 16383) / 16384;
+    return blocks <= 1024 ? 1 : (blocks + 1023) / 1024;
+}
+
+// Joins block values as they come: like a binary counter, level k holds the value of 2^k chunks.
+template <class R> struct fuse_tree {
+    using Acc = typename R::Acc;
+    Acc level[11], chunk;
+    unsigned chunks;
+    long long per_chunk, in_chunk;
+
+    __device__ __forceinline__ fuse_tree(long long len) : chunks(0), per_chunk(fuse_blocks_per_chunk(len)), in_chunk(0) {}
+
+    __device__ __forceinline__ void push(Acc block)
+    {
+        chunk = in_chunk == 0 ? block : R::join(chunk, block);
+        if (++in_chunk == per_chunk) close();
+    }
+
+    __device__ __forceinline__ void close()
+    {
+        Acc carry = chunk;
+        bool open = true;
+#pragma unroll
+        for (int k = 0; k < 11; ++k) {
+            if (open && (chunks >> k & 1)) carry = R::join(level[k], carry);
+            else if (open) { level[k] = carry; open = false; }
+        }
+        ++chunks;
+        in_chunk = 0;
+    }
+
+    __device__ __forceinline__ Acc total()
+    {
+        if (in_chunk > 0) close();
+        Acc all = R::none();
+        bool any = false;
+#pragma unroll
+        for (int k = 0; k < 11; ++k) {
+            if (chunks >> k & 1) {
+                all = any ? R::join(level[k], all) : level[k];
+                any = true;
+            }
+        }
+        return all;
+    }
+};
+
+__device__ __forceinline__ float fuse_exp(float x) { return expf(x); }
+__device__ __forceinline__ double fuse_exp(double x) { return exp(x); }
+
+#if defined(KERNEL_k0_max_sub_exp_sum)
+// k0_max_sub_exp_sum: row[x.0 | x.1] t3 = exp(sub(x, max(x))); div7 = div(t3, sum(t3))
+//   src/lib.rs:2  softmax(..)
+#if defined(TEAM)
+#define THREADS (TEAM == 32 ? 128 : TEAM)
+extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
+    const float* x_ptr,
+    const fuse_strides<RANK + INNER_RANK> x_strides,
+    float* div7_ptr,
+    const fuse_strides<RANK + INNER_RANK> div7_strides,
+    const fuse_extents<RANK> outer,
+    const fuse_extents<INNER_RANK> inner) {
+    const IDX len = (IDX)inner.points;
+    const int lane = threadIdx.x % TEAM;
+    const IDX row = (IDX)blockIdx.x * (THREADS / TEAM) + threadIdx.x / TEAM;
+    if (row < (IDX)outer.points) {
+        const fuse_at<RANK> at = fuse_unravel(row, outer);
+        const float* x_row = x_ptr + fuse_offset(at, x_strides);
+        float* div7_row = div7_ptr + fuse_offset(at, div7_strides);
+        float x_kept[ITEMS][VEC];
+        constexpr int GROUPS1 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS1> max2_lanes;
+        float x_in[ITEMS][VEC];
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (e < len) {
+                fuse_read<STEP_0>(x_in[i], x_row + fuse_along<RANK>(e, inner, x_strides), x_strides.axis[RANK + INNER_RANK - 1]);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (e >= len) continue;
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float x = fuse_to_compute(x_in[i][v]);
+                x_kept[i][v] = x;
+                max2_lanes.add(i, v, fuse_largest<float>::of(x, e + v));
+            }
+        }
+        const float max2 = fuse_largest<float>::value(max2_lanes.total());
+        float exp3_kept[ITEMS][VEC];
+        constexpr int GROUPS4 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS4> sum_lanes;
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (e >= len) continue;
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float x = x_kept[i][v];
+                const float sub = x - max2;
+                const float exp3 = fuse_exp(sub);
+                exp3_kept[i][v] = exp3;
+                sum_lanes.add(i, v, fuse_sum<float>::of(exp3, e + v));
+            }
+        }
+        const float sum = fuse_sum<float>::value(sum_lanes.total());
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (e >= len) continue;
+            float div7_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float exp3 = exp3_kept[i][v];
+                const float div = exp3 / sum;
+                div7_out[v] = fuse_element<float>::of(div);
+            }
+            fuse_write<STEP_1>(div7_row + fuse_along<RANK>(e, inner, div7_strides), div7_out, div7_strides.axis[RANK + INNER_RANK - 1]);
+        }
+    }
+}
+#else
+#define TEAM 256
+#define THREADS 256
+#define ITEMS 4
+extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
+    const float* x_ptr,
+    const fuse_strides<RANK + INNER_RANK> x_strides,
+    float* div7_ptr,
+    const fuse_strides<RANK + INNER_RANK> div7_strides,
+    const fuse_extents<RANK> outer,
+    const fuse_extents<INNER_RANK> inner) {
+    const IDX len = (IDX)inner.points;
+    const int lane = threadIdx.x % TEAM;
+    const IDX row = (IDX)blockIdx.x;
+    if (row < (IDX)outer.points) {
+        const fuse_at<RANK> at = fuse_unravel(row, outer);
+        const float* x_row = x_ptr + fuse_offset(at, x_strides);
+        float* div7_row = div7_ptr + fuse_offset(at, div7_strides);
+        fuse_tree<fuse_largest<float>> max2_tree(inner.points);
+        for (IDX block = 0; block < len; block += 16384) {
+            constexpr int GROUPS1 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+            fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS1> max2_lanes;
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                float x_in[ITEMS][VEC];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (e < len) {
+                        fuse_read<STEP_0>(x_in[i], x_row + fuse_along<RANK>(e, inner, x_strides), x_strides.axis[RANK + INNER_RANK - 1]);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float x = fuse_to_compute(x_in[i][v]);
+                        max2_lanes.add(i, v, fuse_largest<float>::of(x, e + v));
+                    }
+                }
+            }
+            max2_tree.push(max2_lanes.total());
+        }
+        const float max2 = fuse_largest<float>::value(max2_tree.total());
+        fuse_tree<fuse_sum<float>> sum_tree(inner.points);
+        for (IDX block = 0; block < len; block += 16384) {
+            constexpr int GROUPS4 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+            fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS4> sum_lanes;
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                float x_in[ITEMS][VEC];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (e < len) {
+                        fuse_read<STEP_0>(x_in[i], x_row + fuse_along<RANK>(e, inner, x_strides), x_strides.axis[RANK + INNER_RANK - 1]);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float x = fuse_to_compute(x_in[i][v]);
+                        const float sub = x - max2;
+                        const float exp3 = fuse_exp(sub);
+                        sum_lanes.add(i, v, fuse_sum<float>::of(exp3, e + v));
+                    }
+                }
+            }
+            sum_tree.push(sum_lanes.total());
+        }
+        const float sum = fuse_sum<float>::value(sum_tree.total());
+        for (IDX block = 0; block < len; block += 16384) {
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                float x_in[ITEMS][VEC];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (e < len) {
+                        fuse_read<STEP_0>(x_in[i], x_row + fuse_along<RANK>(e, inner, x_strides), x_strides.axis[RANK + INNER_RANK - 1]);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (e >= len) continue;
+                    float div7_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float x = fuse_to_compute(x_in[i][v]);
+                        const float sub = x - max2;
+                        const float exp3 = fuse_exp(sub);
+                        const float div = exp3 / sum;
+                        div7_out[v] = fuse_element<float>::of(div);
+                    }
+                    fuse_write<STEP_1>(div7_row + fuse_along<RANK>(e, inner, div7_strides), div7_out, div7_strides.axis[RANK + INNER_RANK - 1]);
+                }
+            }
+        }
+    }
+}
+#endif
+#endif
+

@@ -1,0 +1,166 @@
+//! Every generated text compiles: each kernel, in the variants its layouts can ask for, for three generations of devices.
+//!
+//! Needs NVRTC in the library path or its file in `FUSE_NVRTC`; needs no GPU.
+
+mod programs;
+
+use fuse_compiler::emit::cuda;
+use fuse_compiler::plan::Step as PlanStep;
+use fuse_compiler::plan::abi::{Step, Variant, Walk};
+use fuse_compiler::plan::{Kernel, Kind, Plan, verify};
+use fuse_compiler::types::DType;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr;
+
+const ARCHITECTURES: [&str; 3] = ["compute_75", "sm_80", "sm_90a"];
+
+#[test]
+fn every_kernel_compiles_in_every_variant() {
+    let Some(nvrtc) = Nvrtc::find() else {
+        eprintln!("skipped: NVRTC is not in the library path and FUSE_NVRTC is not set");
+        return;
+    };
+    let only = std::env::var("FUSE_ONLY").ok();
+    for (name, plan) in programs::all() {
+        if only.as_ref().is_some_and(|o| !name.contains(o.as_str())) {
+            continue;
+        }
+        verify::verify(&plan);
+        let text = cuda::text(&plan);
+        for (kernel, variants) in kernels(&plan) {
+            for (variant, arch) in variants.iter().zip(ARCHITECTURES.iter().cycle()) {
+                for params in instances(&plan) {
+                    let defines = variant.defines(kernel, &params);
+                    if let Err(log) = nvrtc.compile(&text, &defines, arch) {
+                        panic!("{name}, {} for {arch} with {defines:?}:\n{log}\n{}", kernel.name, numbered(&text));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What generic types stand for.
+fn instances(plan: &Plan) -> Vec<Vec<DType>> {
+    let generic = plan.bufs.iter().any(|b| matches!(b.ty.dtype, DType::Param(_)));
+    if generic { vec![vec![DType::F32], vec![DType::F64], vec![DType::F16], vec![DType::BF16]] } else { vec![vec![]] }
+}
+
+fn kernels(plan: &Plan) -> Vec<(&Kernel, Vec<Variant>)> {
+    let mut found = vec![];
+    for step in &plan.steps {
+        match step {
+            PlanStep::Kernel(kernel) => found.push((kernel, variants(kernel))),
+            PlanStep::Matmul(m) => {
+                found.push((&m.epilogue, vec![Variant::product(&m.epilogue); 3]));
+                found.extend(m.lib.rest.as_ref().map(|rest| (rest, variants(rest))));
+            }
+        }
+    }
+    found
+}
+
+/// Dense and strided, narrow and wide, and every way of walking rows.
+fn variants(kernel: &Kernel) -> Vec<Variant> {
+    let operands = kernel.leaves.len() + kernel.stores.len();
+    let inner = usize::from(kernel.kind != Kind::Map);
+    let of =
+        |outer, inner, vec, step, wide, walk| Variant { outer, inner, vec, steps: vec![step; operands], wide, walk };
+    let walks = match kernel.kind {
+        Kind::Row => vec![
+            Walk::Keep { team: 32, items: 2 },
+            Walk::Keep { team: 128, items: 4 },
+            Walk::Keep { team: 256, items: 16 },
+            Walk::Stream,
+            Walk::Split,
+        ],
+        _ => vec![Walk::Plain],
+    };
+    let mut variants = vec![];
+    for walk in walks {
+        let vec = if walk == (Walk::Keep { team: 128, items: 4 }) { 8 } else { 4 };
+        let vec = if kernel.kind == Kind::Line { 1 } else { vec };
+        variants.push(of(1, inner, vec, Step::Next, false, walk));
+        variants.push(of(3, 2 * inner, 1, Step::Apart, false, walk));
+        variants.push(of(2, inner, 1, Step::Same, true, walk));
+    }
+    variants
+}
+
+fn numbered(text: &str) -> String {
+    text.lines().enumerate().map(|(n, line)| format!("{:4} {line}\n", n + 1)).collect()
+}
+
+type Program = *mut c_void;
+
+/// The part of NVRTC that compiles.
+struct Nvrtc {
+    library: libloading::Library,
+}
+
+impl Nvrtc {
+    fn find() -> Option<Nvrtc> {
+        let named = std::env::var("FUSE_NVRTC").ok();
+        let candidates = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"].map(str::to_owned);
+        let names = named.into_iter().chain(candidates);
+        // SAFETY: loading NVRTC runs its initialisers, which need nothing.
+        names
+            .into_iter()
+            .find_map(|name| unsafe { libloading::Library::new(name) }.ok())
+            .map(|library| Nvrtc { library })
+    }
+
+    fn compile(&self, text: &str, defines: &[String], arch: &str) -> Result<(), String> {
+        let source = CString::new(text).expect("generated text has no NUL");
+        let mut options = vec![format!("--gpu-architecture={arch}"), "-std=c++17".into(), "-fmad=false".into()];
+        options.extend(defines.iter().map(|d| format!("-D{d}")));
+        let options: Vec<CString> =
+            options.into_iter().map(|o| CString::new(o).expect("options have no NUL")).collect();
+        let pointers: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
+        // SAFETY: the signatures are those of nvrtc.h, every pointer lives through its call, and the program is destroyed once.
+        unsafe {
+            type Create = unsafe extern "C" fn(
+                *mut Program,
+                *const c_char,
+                *const c_char,
+                c_int,
+                *const *const c_char,
+                *const *const c_char,
+            ) -> c_int;
+            let create: libloading::Symbol<'_, Create> = self.library.get(b"nvrtcCreateProgram").expect("NVRTC has it");
+            type Compile = unsafe extern "C" fn(Program, c_int, *const *const c_char) -> c_int;
+            let compile: libloading::Symbol<'_, Compile> =
+                self.library.get(b"nvrtcCompileProgram").expect("NVRTC has it");
+            type Destroy = unsafe extern "C" fn(*mut Program) -> c_int;
+            let destroy: libloading::Symbol<'_, Destroy> =
+                self.library.get(b"nvrtcDestroyProgram").expect("NVRTC has it");
+            let mut program: Program = ptr::null_mut();
+            let made = create(&mut program, source.as_ptr(), c"kernels.cu".as_ptr(), 0, ptr::null(), ptr::null());
+            assert_eq!(made, 0, "NVRTC makes a program of any text");
+            let result = match compile(program, pointers.len() as c_int, pointers.as_ptr()) {
+                0 => Ok(()),
+                _ => Err(self.log(program)),
+            };
+            destroy(&mut program);
+            result
+        }
+    }
+
+    /// # Safety
+    /// The program has been compiled and not destroyed.
+    unsafe fn log(&self, program: Program) -> String {
+        // SAFETY: as promised; the log has the size NVRTC names, its final NUL included.
+        unsafe {
+            type Size = unsafe extern "C" fn(Program, *mut usize) -> c_int;
+            let size_of: libloading::Symbol<'_, Size> =
+                self.library.get(b"nvrtcGetProgramLogSize").expect("NVRTC has it");
+            type Log = unsafe extern "C" fn(Program, *mut c_char) -> c_int;
+            let log_of: libloading::Symbol<'_, Log> = self.library.get(b"nvrtcGetProgramLog").expect("NVRTC has it");
+            let mut size = 0;
+            size_of(program, &mut size);
+            let mut log = vec![0u8; size.max(1)];
+            log_of(program, log.as_mut_ptr().cast());
+            CStr::from_bytes_until_nul(&log).map_or_else(|_| String::new(), |l| l.to_string_lossy().into_owned())
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Small programs that between them use every kind of kernel, as graphs.
+
+use fuse_compiler::graph::{Graph, Place};
+use fuse_compiler::op::{Attr, Literal, Op, Val};
+use fuse_compiler::plan::Plan;
+use fuse_compiler::types::{DType, Ty};
+use fuse_compiler::{optimise, schedule};
+
+/// Builds a graph in the words of its user.
+pub struct Program {
+    graph: Graph,
+}
+
+impl Program {
+    fn new(name: &str) -> Self {
+        Program { graph: Graph::new(name) }
+    }
+
+    fn input(&mut self, name: &str, dtype: DType, rank: usize) -> Val {
+        self.graph.input(name, dtype, rank)
+    }
+
+    fn constant(&mut self, value: f64, dtype: DType) -> Val {
+        let literal = if dtype.is_int() { Literal::Int(value as i64) } else { Literal::Float(value) };
+        self.graph.push_typed(Op::named("constant"), vec![], vec![Attr::Lit(literal)], vec![Ty::new(dtype, [])])
+    }
+
+    fn with(&mut self, name: &str, args: &[Val], attrs: Vec<Attr>) -> Val {
+        let line = self.graph.places.len() as u32 + 1;
+        let text = format!("{name}(..)");
+        self.graph.places.push(Place { file: "src/lib.rs".into(), line, column: 5, text });
+        self.graph.try_push(Op::named(name), args, attrs).unwrap_or_else(|fault| panic!("{name}: {}", fault.message))
+    }
+
+    fn op(&mut self, name: &str, args: &[Val]) -> Val {
+        self.with(name, args, vec![])
+    }
+
+    fn along(&mut self, name: &str, x: Val, dim: i64) -> Val {
+        self.with(name, &[x], vec![Attr::Int(dim)])
+    }
+
+    fn cast(&mut self, x: Val, dtype: DType) -> Val {
+        self.with("cast", &[x], vec![Attr::DType(dtype)])
+    }
+
+    fn named(&mut self, name: &str, val: Val) -> Val {
+        self.graph.nodes[val.node as usize].name = Some(name.to_owned());
+        val
+    }
+
+    fn plan(mut self, outs: &[Val]) -> Plan {
+        self.graph.outs = outs.to_vec();
+        let graph = optimise::run(self.graph, optimise::Options::default());
+        schedule::run(&graph, schedule::Options::default())
+    }
+}
+
+/// Every program with its name.
+pub fn all() -> Vec<(&'static str, Plan)> {
+    use DType::{BF16, F16, F32, F64, I64, Param, U8};
+    vec![
+        ("pointwise", pointwise(F32)),
+        ("pointwise_f16", pointwise(F16)),
+        ("pointwise_generic", pointwise(Param(0))),
+        ("bias_gelu", bias_gelu(BF16)),
+        ("bias_gelu_f64", bias_gelu(F64)),
+        ("softmax", softmax(F32)),
+        ("softmax_generic", softmax(Param(0))),
+        ("layer_norm", layer_norm(BF16)),
+        ("rms_norm", rms_norm(BF16)),
+        ("dropout", dropout(F32)),
+        ("cross_entropy", cross_entropy(F32)),
+        ("column_sum", column_sum(F32)),
+        ("column_max", column_argmax(BF16)),
+        ("sum_all", sum_all(F32)),
+        ("counting", counting()),
+        ("argmax", argmax(F32)),
+        ("argmax_u8", argmax(U8)),
+        ("transpose_add", transpose_add(F32)),
+        ("linear_relu", linear_relu(BF16)),
+        ("batched_matmul", batched_matmul(F64)),
+        ("matmul_i64", batched_matmul(I64)),
+        ("integers", integers()),
+        ("casts", casts()),
+        ("embedding", embedding(BF16)),
+        ("scatter_add", scatter_add(F32)),
+        ("cumsum", cumsum(F16)),
+        ("attention", attention(BF16)),
+    ]
+}
+
+fn pointwise(dtype: DType) -> Plan {
+    let mut p = Program::new("pointwise");
+    let (x, y) = (p.input("x", dtype, 2), p.input("y", dtype, 2));
+    let (two, one) = (p.constant(2.0, dtype), p.constant(1.0, dtype));
+    let scaled = p.op("mul", &[x, two]);
+    let shifted = p.op("add", &[scaled, one]);
+    let relu = p.op("relu", &[shifted]);
+    let gate = p.op("sigmoid", &[x]);
+    let gate = p.named("gate", gate);
+    let product = p.op("mul", &[relu, gate]);
+    let out = p.op("add", &[product, y]);
+    p.plan(&[out])
+}
+
+fn bias_gelu(dtype: DType) -> Plan {
+    let mut p = Program::new("bias_gelu");
+    let (x, b) = (p.input("x", dtype, 2), p.input("b", dtype, 1));
+    let sum = p.op("add", &[x, b]);
+    let out = p.op("gelu", &[sum]);
+    p.plan(&[out])
+}
+
+fn softmax(dtype: DType) -> Plan {
+    let mut p = Program::new("softmax");
+    let x = p.input("x", dtype, 2);
+    let out = p.along("softmax", x, -1);
+    p.plan(&[out])
+}
+
+fn layer_norm(dtype: DType) -> Plan {
+    let mut p = Program::new("layer_norm");
+    let (x, w, b) = (p.input("x", dtype, 2), p.input("w", dtype, 1), p.input("b", dtype, 1));
+    let eps = p.constant(1e-5, DType::F64);
+    let out = p.op("layer_norm", &[x, w, b, eps]);
+    p.plan(&[out])
+}
+
+fn rms_norm(dtype: DType) -> Plan {
+    let mut p = Program::new("rms_norm");
+    let (x, w) = (p.input("x", dtype, 2), p.input("w", dtype, 1));
+    let eps = p.constant(1e-6, DType::F64);
+    let out = p.op("rms_norm", &[x, w, eps]);
+    p.plan(&[out])
+}
+
+fn dropout(dtype: DType) -> Plan {
+    let mut p = Program::new("dropout");
+    let (x, r) = (p.input("x", dtype, 2), p.input("r", dtype, 2));
+    let (w, b) = (p.input("w", dtype, 1), p.input("b", dtype, 1));
+    let (rate, eps) = (p.constant(0.1, DType::F64), p.constant(1e-5, DType::F64));
+    let dropped = p.with("dropout", &[x, rate], vec![Attr::Bool(true)]);
+    let sum = p.op("add", &[r, dropped]);
+    let out = p.op("layer_norm", &[sum, w, b, eps]);
+    p.plan(&[out])
+}
+
+fn cross_entropy(dtype: DType) -> Plan {
+    let mut p = Program::new("loss");
+    let (logits, targets) = (p.input("logits", dtype, 2), p.input("targets", DType::I64, 1));
+    let out = p.op("cross_entropy", &[logits, targets]);
+    p.plan(&[out])
+}
+
+fn column_sum(dtype: DType) -> Plan {
+    let mut p = Program::new("column_sum");
+    let x = p.input("x", dtype, 2);
+    let square = p.op("mul", &[x, x]);
+    let out = p.along("sum", square, 0);
+    p.plan(&[out])
+}
+
+fn column_argmax(dtype: DType) -> Plan {
+    let mut p = Program::new("column_argmax");
+    let x = p.input("x", dtype, 3);
+    let largest = p.along("max", x, 1);
+    let at = p.along("argmin", x, 1);
+    p.plan(&[largest, at])
+}
+
+fn sum_all(dtype: DType) -> Plan {
+    let mut p = Program::new("sum_all");
+    let x = p.input("x", dtype, 3);
+    let square = p.op("mul", &[x, x]);
+    let out = p.op("sum_all", &[square]);
+    p.plan(&[out])
+}
+
+fn counting() -> Plan {
+    let mut p = Program::new("counting");
+    let x = p.input("x", DType::F32, 2);
+    let half = p.constant(0.5, DType::F32);
+    let above = p.op("gt", &[x, half]);
+    let count = p.along("sum", above, -1);
+    p.plan(&[count])
+}
+
+fn argmax(dtype: DType) -> Plan {
+    let mut p = Program::new("argmax");
+    let x = p.input("x", dtype, 2);
+    let at = p.along("argmax", x, -1);
+    let largest = p.along("max", x, -1);
+    p.plan(&[at, largest])
+}
+
+fn transpose_add(dtype: DType) -> Plan {
+    let mut p = Program::new("transpose_add");
+    let (x, y) = (p.input("x", dtype, 2), p.input("y", dtype, 2));
+    let turned = p.op("t", &[x]);
+    let out = p.op("add", &[turned, y]);
+    p.plan(&[out])
+}
+
+fn linear_relu(dtype: DType) -> Plan {
+    let mut p = Program::new("linear_relu");
+    let (x, w, b) = (p.input("x", dtype, 2), p.input("w", dtype, 2), p.input("b", dtype, 1));
+    let product = p.op("matmul", &[x, w]);
+    let sum = p.op("add", &[product, b]);
+    let out = p.op("relu", &[sum]);
+    p.plan(&[out])
+}
+
+fn batched_matmul(dtype: DType) -> Plan {
+    let mut p = Program::new("batched_matmul");
+    let (a, b) = (p.input("a", dtype, 3), p.input("b", dtype, 2));
+    let out = p.op("matmul", &[a, b]);
+    p.plan(&[out])
+}
+
+fn integers() -> Plan {
+    let mut p = Program::new("integers");
+    let (x, y) = (p.input("x", DType::I64, 1), p.input("y", DType::I64, 1));
+    let (a, b) = (p.input("a", DType::U8, 1), p.input("b", DType::U8, 1));
+    let quotient = p.op("floor_divide", &[x, y]);
+    let sum = p.op("add", &[quotient, x]);
+    let bytes = p.op("mul", &[a, b]);
+    let same = p.op("eq", &[a, b]);
+    p.plan(&[sum, bytes, same])
+}
+
+fn casts() -> Plan {
+    let mut p = Program::new("casts");
+    let x = p.input("x", DType::F64, 1);
+    let outs: Vec<Val> = DType::ALL.iter().filter(|d| **d != DType::F64).map(|d| p.cast(x, *d)).collect();
+    let bytes = p.input("bytes", DType::U8, 1);
+    let wide = p.cast(bytes, DType::BF16);
+    p.plan(&[outs, vec![wide]].concat())
+}
+
+fn embedding(dtype: DType) -> Plan {
+    let mut p = Program::new("embedding");
+    let (weight, index) = (p.input("weight", dtype, 2), p.input("index", DType::I64, 2));
+    let looked_up = p.op("embedding", &[weight, index]);
+    let out = p.op("relu", &[looked_up]);
+    p.plan(&[out])
+}
+
+fn scatter_add(dtype: DType) -> Plan {
+    let mut p = Program::new("scatter_add");
+    let (x, index, src) = (p.input("x", dtype, 2), p.input("index", DType::I64, 2), p.input("src", dtype, 2));
+    let out = p.with("scatter_add", &[x, index, src], vec![Attr::Int(0)]);
+    p.plan(&[out])
+}
+
+fn cumsum(dtype: DType) -> Plan {
+    let mut p = Program::new("cumsum");
+    let x = p.input("x", dtype, 2);
+    let out = p.along("cumsum", x, -1);
+    p.plan(&[out])
+}
+
+fn attention(dtype: DType) -> Plan {
+    let mut p = Program::new("attention");
+    let (q, k, v) = (p.input("q", dtype, 4), p.input("k", dtype, 4), p.input("v", dtype, 4));
+    let turned = p.with("transpose", &[k], vec![Attr::Int(-2), Attr::Int(-1)]);
+    let scores = p.op("matmul", &[q, turned]);
+    let weights = p.along("softmax", scores, -1);
+    let out = p.op("matmul", &[weights, v]);
+    p.plan(&[out])
+}
