@@ -1,6 +1,8 @@
 //! The tensor graph: typed nodes in static single assignment form, in program order.
 
+pub mod eval;
 mod rewrite;
+pub mod verify;
 
 pub use rewrite::Rewrite;
 

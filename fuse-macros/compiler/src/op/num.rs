@@ -1,5 +1,6 @@
 //! Values of the reference evaluator.
 
+use super::Literal;
 use crate::types::DType;
 
 /// A value of the reference evaluator.
@@ -36,6 +37,15 @@ impl Num {
             Num::F(x) => x != 0.0,
             Num::I(x) => x != 0,
             Num::B(x) => x,
+        }
+    }
+
+    /// The value of a constant.
+    pub fn of(literal: Literal) -> Num {
+        match literal {
+            Literal::Float(x) => Num::F(x),
+            Literal::Int(x) => Num::I(x),
+            Literal::Bool(x) => Num::B(x),
         }
     }
 
