@@ -136,7 +136,7 @@ impl Interp {
         let cell = if stmt.dtype.is_half() && (stmt.round || from.dtype() != dtype) {
             let half = loops::convert(&from, cells.fresh(stmt.dtype, len));
             loops::convert(&half, cells.fresh(dtype, len))
-        } else if from.dtype() == dtype {
+        } else if from.dtype() == dtype && self.direct[k].is_none() {
             from
         } else {
             loops::convert(&from, self.place(k, stmt, len, outs, cells))
