@@ -1,11 +1,12 @@
 //! Devices and their random generators.
 
+use crate::cuda::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::philox;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// Where the data of a tensor lives and its ops run.
 ///
@@ -60,6 +61,47 @@ impl Device {
             Place::Cpu => None,
             Place::Cuda(ordinal) => Some(ordinal),
         }
+    }
+
+    /// Waits for everything that was launched on this device, and returns the first fault of it that no read has returned.
+    ///
+    /// ```
+    /// use fuse_runtime::prelude::*;
+    /// let device = Device::best();
+    /// let x = Tensor::<f32, 1>::ones([3], device);
+    /// let start = std::time::Instant::now();
+    /// let y = &x + 1.0;
+    /// device.synchronize()?;
+    /// println!("{:?} for {y}", start.elapsed());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn synchronize(&self) -> Result<()> {
+        let Some(context) = self.context()? else { return Ok(()) };
+        context.synchronize()?;
+        match context.take_fault(u64::MAX) {
+            None => Ok(()),
+            Some(fault) => Err(Error::index("kernel", format!("{fault:?}"))),
+        }
+    }
+
+    /// The bytes of device memory in use; 0 on the processor, whose memory is not counted.
+    pub fn memory_allocated(&self) -> Result<usize> {
+        self.context()?.map_or(Ok(0), |context| context.memory_allocated())
+    }
+
+    /// The most bytes of device memory in use at once since the start of the process or since
+    /// [`Device::reset_peak_memory_stats`]; 0 on the processor.
+    pub fn max_memory_allocated(&self) -> Result<usize> {
+        self.context()?.map_or(Ok(0), |context| context.max_memory_allocated())
+    }
+
+    /// Makes what is in use now the new peak of [`Device::max_memory_allocated`].
+    pub fn reset_peak_memory_stats(&self) -> Result<()> {
+        self.context()?.map_or(Ok(()), |context| context.reset_peak_memory_stats())
+    }
+
+    fn context(self) -> Result<Option<Arc<Context>>> {
+        self.cuda_ordinal().map(Context::get).transpose()
     }
 
     /// Restarts the random numbers of this device from `seed`.

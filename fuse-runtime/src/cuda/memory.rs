@@ -199,6 +199,37 @@ impl Real {
     }
 }
 
+impl Context {
+    /// The bytes of all buffers that are in use.
+    pub fn memory_allocated(&self) -> Result<usize> {
+        self.pool_bytes(sys::CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
+    }
+
+    /// The most bytes in use at once since the start, or since [`Context::reset_peak_memory_stats`].
+    pub fn max_memory_allocated(&self) -> Result<usize> {
+        self.pool_bytes(sys::CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_USED_MEM_HIGH)
+    }
+
+    /// Makes what is in use now the new peak.
+    pub fn reset_peak_memory_stats(&self) -> Result<()> {
+        let Backend::Real(real) = &self.backend else { return Ok(()) };
+        // Zero is the only value the driver takes; it means the current use.
+        let mut zero = 0u64;
+        let which = sys::CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+        // SAFETY: the pool lives as long as the device, and this attribute is a u64.
+        check(unsafe { sys::cuMemPoolSetAttribute(real.pool, which, (&raw mut zero).cast()) }, "reset the memory peak")
+    }
+
+    fn pool_bytes(&self, which: sys::CUmemPool_attribute_enum) -> Result<usize> {
+        let Backend::Real(real) = &self.backend else { return Ok(0) };
+        let mut bytes = 0u64;
+        // SAFETY: the pool lives as long as the device, and the attributes asked for are u64s.
+        let status = unsafe { sys::cuMemPoolGetAttribute(real.pool, which, (&raw mut bytes).cast()) };
+        check(status, "read the use of device memory")?;
+        Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
+    }
+}
+
 /// The driver calls a size beyond its address space invalid rather than too large.
 fn out_of_memory(status: CUresult) -> bool {
     matches!(status, CUresult::CUDA_ERROR_OUT_OF_MEMORY | CUresult::CUDA_ERROR_INVALID_VALUE)
