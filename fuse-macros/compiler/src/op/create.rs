@@ -46,13 +46,10 @@ pub(super) const ROWS: &[OpInfo] = &[
         name: "arange",
         doc: "The numbers from `start` on, one apart, below `end`",
         params: &[param("start", Bound), param("end", Bound), param("device", Device)],
-        infer: |_, _, attrs| {
-            let (_, len) = range(&attrs[0], &attrs[1]);
-            number_result(&attrs[2], [len])
-        },
+        infer: arange_type,
         decompose: Some(|b, _, attrs| {
-            let (start, len) = range(&attrs[0], &attrs[1]);
-            vec![arange(&mut Ops(b), start, len, attrs[2].dtype())]
+            let len = count(&attrs[0], &attrs[1]);
+            vec![arange(&mut Ops(b), &attrs[0], len, attrs[2].dtype())]
         }),
         ..SOURCE
     },
@@ -111,39 +108,47 @@ fn random_type(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
     }
 }
 
-fn number_result(dtype: &Attr, dims: impl Into<Vec<Dim>>) -> Types {
-    match Accepts::Number.contains(dtype.dtype()) {
-        true => Ok(vec![Ty::new(dtype.dtype(), dims)]),
-        false => Err(Fault::new(format!("`arange` makes numbers, not {}", dtype.dtype()))),
+fn arange_type(rules: &mut Rules, _: &[&Ty], attrs: &[Attr]) -> Types {
+    let dtype = attrs[2].dtype();
+    if !Accepts::Number.contains(dtype) {
+        return Err(Fault::new(format!("`arange` makes numbers, not {dtype}")));
+    }
+    let ordered = match float_bounds(&attrs[0], &attrs[1]) {
+        Some((start, end)) => start <= end,
+        None => {
+            let text = || "`arange`: the start {left} lies above the end {right}".to_owned();
+            rules.at_most(&attrs[0].dim(), &attrs[1].dim(), text)
+        }
+    };
+    match ordered {
+        true => Ok(vec![Ty::new(dtype, [count(&attrs[0], &attrs[1])])]),
+        false => Err(Fault::new("`arange`: the start lies above the end")),
     }
 }
 
-/// The first number of a range and how many there are.
-fn range(start: &Attr, end: &Attr) -> (Attr, Dim) {
-    let float = |bound: &Attr| match bound {
-        Attr::Float(x) => Some(*x),
-        bound => bound.dim().as_const().map(|k| k as f64),
-    };
-    let len = match (start, end) {
-        (Attr::Float(_), _) | (_, Attr::Float(_)) => match (float(start), float(end)) {
-            (Some(start), Some(end)) => Dim::Const((end - start).ceil().max(0.0) as i64),
-            _ => panic!("a float bound of `arange` goes with one known at compile time"),
-        },
-        _ => match Dim::sub(end.dim(), start.dim()) {
-            Dim::Const(len) => Dim::Const(len.max(0)),
-            len if start.dim() == Dim::Const(0) => len,
-            len => Dim::max(len, Dim::Const(0)),
-        },
-    };
-    (start.clone(), len)
+/// How many numbers one apart lie in `start..end`.
+fn count(start: &Attr, end: &Attr) -> Dim {
+    match float_bounds(start, end) {
+        Some((start, end)) => Dim::Const((end - start).ceil() as i64),
+        None => Dim::sub(end.dim(), start.dim()),
+    }
 }
 
-fn arange(o: &mut Ops, start: Attr, len: Dim, dtype: DType) -> Val {
+/// Both bounds of a range if one of them is a float.
+fn float_bounds(start: &Attr, end: &Attr) -> Option<(f64, f64)> {
+    let float = |bound: &Attr| match bound {
+        Attr::Float(x) => *x,
+        bound => bound.dim().as_const().expect("a float bound goes with one known at compile time") as f64,
+    };
+    matches!((start, end), (Attr::Float(_), _) | (_, Attr::Float(_))).then(|| (float(start), float(end)))
+}
+
+fn arange(o: &mut Ops, start: &Attr, len: Dim, dtype: DType) -> Val {
     let positions = o.positions(len, 0, 1);
     let compute = dtype.compute();
     let positions = o.cast(positions, compute);
     let start = match start {
-        Attr::Float(x) => o.float(x, compute),
+        Attr::Float(x) => o.float(*x, compute),
         bound => o.size(bound.dim(), compute),
     };
     let numbers = o.add(positions, start);

@@ -273,41 +273,4 @@ __device__ __forceinline__ long long fuse_right_shift(long long x, long long n) 
 __device__ __forceinline__ unsigned char fuse_right_shift(unsigned char x, unsigned char n) { return n < 8 ? x >> n : 0; }
 ",
     },
-    // Casts to integers as Rust's `as`: truncated, saturated, NaN to 0. A plain cast would be undefined out of range.
-    Helper {
-        name: "fuse_to_int",
-        text: "\
-template <class F> __device__ __forceinline__ int fuse_to_int_float(F x) { return x != x ? 0 : x >= (F)2147483648.0 ? 2147483647 : x <= (F)-2147483648.0 ? -2147483647 - 1 : (int)x; }
-__device__ __forceinline__ int fuse_to_int(float x) { return fuse_to_int_float(x); }
-__device__ __forceinline__ int fuse_to_int(double x) { return fuse_to_int_float(x); }
-__device__ __forceinline__ int fuse_to_int(int x) { return x; }
-__device__ __forceinline__ int fuse_to_int(long long x) { return (int)x; }
-__device__ __forceinline__ int fuse_to_int(unsigned char x) { return x; }
-__device__ __forceinline__ int fuse_to_int(bool x) { return x; }
-",
-    },
-    Helper {
-        name: "fuse_to_long",
-        text: "\
-template <class F> __device__ __forceinline__ long long fuse_to_long_float(F x) { return x != x ? 0 : x >= (F)9223372036854775808.0 ? 9223372036854775807ll : x <= (F)-9223372036854775808.0 ? -9223372036854775807ll - 1 : (long long)x; }
-__device__ __forceinline__ long long fuse_to_long(float x) { return fuse_to_long_float(x); }
-__device__ __forceinline__ long long fuse_to_long(double x) { return fuse_to_long_float(x); }
-__device__ __forceinline__ long long fuse_to_long(int x) { return x; }
-__device__ __forceinline__ long long fuse_to_long(long long x) { return x; }
-__device__ __forceinline__ long long fuse_to_long(unsigned char x) { return x; }
-__device__ __forceinline__ long long fuse_to_long(bool x) { return x; }
-",
-    },
-    Helper {
-        name: "fuse_to_byte",
-        text: "\
-template <class F> __device__ __forceinline__ unsigned char fuse_to_byte_float(F x) { return x >= (F)255 ? 255 : x > (F)0 ? (unsigned char)(int)x : 0; }
-__device__ __forceinline__ unsigned char fuse_to_byte(float x) { return fuse_to_byte_float(x); }
-__device__ __forceinline__ unsigned char fuse_to_byte(double x) { return fuse_to_byte_float(x); }
-__device__ __forceinline__ unsigned char fuse_to_byte(int x) { return (unsigned char)x; }
-__device__ __forceinline__ unsigned char fuse_to_byte(long long x) { return (unsigned char)x; }
-__device__ __forceinline__ unsigned char fuse_to_byte(unsigned char x) { return x; }
-__device__ __forceinline__ unsigned char fuse_to_byte(bool x) { return x; }
-",
-    },
 ];

@@ -4,8 +4,7 @@
 //! infinities.
 
 use crate::graph::{Graph, Node, Rewrite};
-use crate::op::{Attr, Class, Fact, Literal, Num, Op, Val, ViewKind};
-use crate::types::DType;
+use crate::op::{Attr, Class, Fact, Literal, Num, Op, Source, Val, ViewKind};
 
 /// Simplifies every node.
 pub fn run(graph: Graph) -> Graph {
@@ -61,30 +60,124 @@ fn constant(graph: &Graph, val: Val) -> Option<Literal> {
     }
 }
 
-/// A constant in place of an exactly rounded op of constants.
+/// A constant in place of what is known: a size, a converted constant, an exactly rounded op of constants.
+///
+/// Types narrower or more generic than their compute type are left alone: where they are rounded is for the back ends.
 fn folded(graph: &mut Graph, node: &Node) -> Option<Val> {
-    let scalar = node.op.scalar.as_ref()?;
-    let dtype = node.outs[0].dtype;
-    if !scalar.facts.contains(&Fact::Exact) || node.args.is_empty() || !matches!(dtype, DType::F32 | DType::F64) {
+    let dtype = node.outs.first()?.dtype;
+    if dtype.is_half() || dtype.is_generic() {
         return None;
     }
-    let operands: Option<Vec<Num>> = node.args.iter().map(|&v| constant(graph, v).map(|c| num(c, dtype))).collect();
-    let value = match (scalar.eval)(&operands?) {
-        // One op on f32 operands, done in f64 and then rounded, is rounded as if done in f32: 53 >= 2 * 24 + 2.
-        Num::F(x) if dtype == DType::F32 => Literal::Float(f64::from(x as f32)),
+    let literal = match known(graph, node)?.cast(dtype) {
         Num::F(x) => Literal::Float(x),
-        _ => return None,
+        Num::I(k) => Literal::Int(k),
+        Num::B(b) => Literal::Bool(b),
     };
-    let op = Op::named("constant");
-    Some(graph.push_typed(op, vec![], vec![Attr::Lit(value), Attr::DType(dtype)], node.outs.clone()))
+    let attrs = vec![Attr::Lit(literal), Attr::DType(dtype)];
+    Some(graph.push_typed(Op::named("constant"), vec![], attrs, node.outs.clone()))
 }
 
-/// The constant as the op would see it, rounded to its element type.
-fn num(literal: Literal, dtype: DType) -> Num {
-    match literal {
-        Literal::Float(x) if dtype == DType::F32 => Num::F(f64::from(x as f32)),
-        Literal::Float(x) => Num::F(x),
-        Literal::Int(k) => Num::I(k),
-        Literal::Bool(b) => Num::B(b),
+/// The value of a node, not yet rounded to its element type.
+fn known(graph: &Graph, node: &Node) -> Option<Num> {
+    if node.op.class == Class::Source(Source::Size) {
+        return node.attrs[0].dim().as_const().map(Num::I);
+    }
+    let args: Vec<Num> = node.args.iter().map(|&arg| constant_num(graph, arg)).collect::<Option<_>>()?;
+    let scalar = match &node.op.scalar {
+        Some(scalar) => scalar,
+        None if node.op == Op::named("cast") => return args.first().copied(),
+        None => return None,
+    };
+    let faults = scalar.zero_fault && args.get(1) == Some(&Num::I(0));
+    // One op on f32 operands, done in f64 and then rounded, is rounded as if done in f32: 53 >= 2 * 24 + 2.
+    (scalar.facts.contains(&Fact::Exact) && !args.is_empty() && !faults).then(|| (scalar.eval)(&args))
+}
+
+/// A constant as an op sees it: rounded to its element type.
+fn constant_num(graph: &Graph, val: Val) -> Option<Num> {
+    let dtype = graph.node(val).outs[0].dtype;
+    let literal = constant(graph, val)?;
+    (!dtype.is_generic()).then(|| Num::of(literal).cast(dtype))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::Build;
+    use crate::types::{DType, Dim};
+
+    fn float(g: &mut Graph, value: f64, dtype: DType) -> Val {
+        g.push(Op::named("constant"), &[], vec![Attr::Lit(Literal::Float(value)), Attr::DType(dtype)])
+    }
+
+    /// What the last node of a graph becomes, if that is a constant.
+    fn simplified(build: impl FnOnce(&mut Graph) -> Val) -> Option<Literal> {
+        let mut g = Graph::new("test");
+        g.outs = vec![build(&mut g)];
+        let g = run(g);
+        constant(&g, g.outs[0])
+    }
+
+    #[test]
+    fn exactly_rounded_ops_of_constants_are_folded_in_their_element_type() {
+        let third = simplified(|g| {
+            let (one, three) = (float(g, 1.0, DType::F32), float(g, 3.0, DType::F32));
+            g.push(Op::named("div"), &[one, three], vec![])
+        });
+        assert_eq!(third, Some(Literal::Float(f64::from(1.0f32 / 3.0))));
+        let exp = simplified(|g| {
+            let one = float(g, 1.0, DType::F32);
+            g.push(Op::named("exp"), &[one], vec![])
+        });
+        assert_eq!(exp, None);
+    }
+
+    #[test]
+    fn casts_and_sizes_are_folded() {
+        let eps = simplified(|g| {
+            let eps = float(g, 1e-5, DType::F64);
+            g.push(Op::named("cast"), &[eps], vec![Attr::DType(DType::F32)])
+        });
+        assert_eq!(eps, Some(Literal::Float(f64::from(1e-5f32))));
+        let size =
+            simplified(|g| g.push(Op::named("size"), &[], vec![Attr::Dim(Dim::Const(768)), Attr::DType(DType::F32)]));
+        assert_eq!(size, Some(Literal::Float(768.0)));
+        let generic = simplified(|g| {
+            g.push(Op::named("size"), &[], vec![Attr::Dim(Dim::Const(768)), Attr::DType(DType::Compute(0))])
+        });
+        assert_eq!(generic, None);
+    }
+
+    #[test]
+    fn comparisons_are_folded_and_division_by_zero_is_not() {
+        let below = simplified(|g| {
+            let (one, nan) = (float(g, 1.0, DType::F64), float(g, f64::NAN, DType::F64));
+            g.push(Op::named("lt"), &[one, nan], vec![])
+        });
+        assert_eq!(below, Some(Literal::Bool(false)));
+        let int = |op: &str, a, b| {
+            simplified(|g| {
+                let mut int =
+                    |k| g.push(Op::named("constant"), &[], vec![Attr::Lit(Literal::Int(k)), Attr::DType(DType::U8)]);
+                let args = [int(a), int(b)];
+                g.push(Op::named(op), &args, vec![])
+            })
+        };
+        assert_eq!(int("add", 200, 100), Some(Literal::Int(44)));
+        assert_eq!(int("div", 7, 0), None);
+    }
+
+    #[test]
+    fn adding_positive_zero_stays() {
+        let same = |name: &str, c: f64| {
+            let mut g = Graph::new("test");
+            let x = g.input("x", DType::F32, 1);
+            let zero = float(&mut g, c, DType::F32);
+            g.outs = vec![g.push(Op::named(name), &[x, zero], vec![])];
+            let g = run(g);
+            g.outs[0] == g.inputs[0]
+        };
+        assert!(same("add", -0.0) && same("sub", 0.0) && same("mul", 1.0) && same("div", 1.0));
+        assert!(!same("add", 0.0) && !same("sub", -0.0) && !same("mul", 0.0));
     }
 }

@@ -72,6 +72,11 @@ impl DType {
         matches!(self, DType::I64 | DType::I32 | DType::U8)
     }
 
+    /// Whether the type is known only where the compiled function is instantiated.
+    pub fn is_generic(self) -> bool {
+        matches!(self, DType::Param(_) | DType::Compute(_))
+    }
+
     /// Whether values are stored in fewer bits than they are computed in.
     pub fn is_half(self) -> bool {
         matches!(self, DType::F16 | DType::BF16)
