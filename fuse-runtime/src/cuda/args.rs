@@ -57,6 +57,19 @@ impl Args {
         self
     }
 
+    /// Appends a plain struct that was packed before, with its alignment.
+    pub(crate) fn push_bytes(&mut self, value: &[u8], align: usize) -> &mut Self {
+        let start = self.len.next_multiple_of(align);
+        let end = start + value.len();
+        assert!(end <= CAPACITY && align <= 16, "kernel arguments of {end} bytes, {CAPACITY} are possible");
+        self.bytes[self.len..start].fill(MaybeUninit::new(0));
+        for (to, &byte) in self.bytes[start..end].iter_mut().zip(value) {
+            to.write(byte);
+        }
+        self.len = end;
+        self
+    }
+
     /// The packed bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: `push` initialises every byte below `len`, gaps included.

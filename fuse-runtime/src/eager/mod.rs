@@ -38,13 +38,13 @@ pub fn run(device: Device, op: &str, args: &[Arg], attrs: &[Attr]) -> Result<Vec
     let tensors: Vec<&RawTensor> = args.iter().filter_map(tensor).collect();
     let scalars: Vec<Scalar> = args.iter().filter_map(scalar).collect();
     let call = Call {
-        plan: &program.plan,
+        program: &program,
         given: &vec![true; tensors.len()],
         tensors: &tensors,
         scalars: &scalars,
         host_ints: &host_ints,
         device,
-        bodies: &program.interpreted(),
+        bodies: &if device.is_cpu() { program.interpreted() } else { Vec::new() },
     };
     exec::run(&call)
 }
@@ -80,7 +80,7 @@ pub(crate) fn check_faults(memory: &CudaBuffer) -> Result<()> {
     let context = memory.buffer().context();
     match context.take_fault(memory.last_call()) {
         None => Ok(()),
-        Some(fault) => Err(Error::index("kernel", format!("{fault:?}"))),
+        Some(fault) => Err(exec::describe_fault(context.facts().ordinal, &fault)),
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Buffers<'a> {
 impl<'a> Buffers<'a> {
     /// Before the first step only the inputs are there.
     pub fn new(call: &Call<'a>, sizes: &'a Sizes) -> Self {
-        let (plan, device, tensors) = (call.plan, call.device, call.tensors);
+        let (plan, device, tensors) = (&call.program.plan, call.device, call.tensors);
         let given = call.given.iter().zip(tensors).map(|(&given, tensor)| given && tensor.is_unique()).collect();
         let held = plan.bufs.iter().map(|buf| match buf.class {
             BufClass::In(k) => Some(tensors[k as usize].clone()),
@@ -76,6 +76,15 @@ impl<'a> Buffers<'a> {
     /// Puts a tensor in the place of a buffer that no step has touched yet.
     pub fn put(&mut self, buf: BufId, tensor: RawTensor) {
         self.held[buf.0 as usize] = Some(tensor);
+    }
+
+    /// Notes on what a call has written on a GPU that it came from this call.
+    pub fn note_call(&self, number: u64) {
+        for (buf, held) in self.plan.bufs.iter().zip(&self.held) {
+            if let (BufClass::Out, Some(tensor)) = (buf.class, held) {
+                tensor.storage().as_cuda().into_iter().for_each(|memory| memory.note_call(number));
+            }
+        }
     }
 
     /// Lets go of what no later step needs.

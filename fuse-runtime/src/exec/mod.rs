@@ -2,6 +2,7 @@
 
 mod buffers;
 mod cpu;
+mod cuda;
 mod faults;
 mod interp;
 mod kernel_dtypes;
@@ -10,6 +11,7 @@ mod run;
 mod symbols;
 mod views;
 
+pub(crate) use cuda::describe_fault;
 pub(crate) use faults::FaultCell;
 use kernel_dtypes::instantiate;
 pub(crate) use program::Program;

@@ -1,23 +1,47 @@
 //! A plan made ready: concrete element types, and the interpreted side of its kernels.
 
+use super::cuda::Functions;
 use super::instantiate;
 use super::interp::Interp;
 use crate::rt::DynBody;
 use fuse_compiler::plan::{Kernel, Plan, Step};
 use fuse_compiler::types::DType;
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 /// A plan that can be run any number of times.
 pub(crate) struct Program {
     /// The plan, with concrete element types.
     pub plan: Plan,
+    /// What the generic element types of the plan's text stand for.
+    pub params: Vec<DType>,
+    /// The plan's kernels that have been loaded on GPUs.
+    pub functions: Functions,
     interpreted: OnceLock<Vec<Interp>>,
+    /// The CUDA text, which compiled functions bring along and eager ops make when they first need it.
+    source: OnceLock<Cow<'static, str>>,
 }
 
 impl Program {
     /// A plan for these generic element types.
     pub fn new(plan: &Plan, params: &[DType]) -> Self {
-        Program { plan: instantiate(plan, params), interpreted: OnceLock::new() }
+        Program {
+            plan: instantiate(plan, params),
+            params: params.to_vec(),
+            functions: Functions::default(),
+            interpreted: OnceLock::new(),
+            source: OnceLock::new(),
+        }
+    }
+
+    /// The same with the CUDA text that was emitted for it.
+    pub fn with_source(self, source: &'static str) -> Self {
+        Program { source: OnceLock::from(Cow::Borrowed(source)), ..self }
+    }
+
+    /// The CUDA text.
+    pub fn source(&self) -> &str {
+        self.source.get_or_init(|| Cow::Owned(fuse_compiler::emit::cuda::text(&self.plan)))
     }
 
     /// The interpreted kernels, one a step, for plans that come without compiled ones.

@@ -2,9 +2,11 @@
 
 use super::buffers::Buffers;
 use super::cpu;
+use super::cuda::CudaCall;
 use super::faults::{Fault, FaultCell};
-use super::program::cpu_kernel;
+use super::program::{Program, cpu_kernel};
 use super::symbols::Sizes;
+use crate::cuda::Context;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::raw::RawTensor;
@@ -13,8 +15,8 @@ use fuse_compiler::plan::{Expr, Kernel, LeafSource, Plan, Step};
 
 /// What a plan is called with.
 pub(crate) struct Call<'a> {
-    /// The plan, with concrete element types.
-    pub plan: &'a Plan,
+    /// The plan and what belongs to it.
+    pub program: &'a Program,
     /// Tensor arguments, all on `device`.
     pub tensors: &'a [&'a RawTensor],
     /// Whether the caller gives each of them up, so that a result may take over storage that nothing else holds.
@@ -25,22 +27,60 @@ pub(crate) struct Call<'a> {
     pub host_ints: &'a [i64],
     /// Where it runs.
     pub device: Device,
-    /// The processor's side of every kernel, one a step.
+    /// The processor's side of every kernel, one a step; not read on other devices.
     pub bodies: &'a [&'a dyn DynBody],
 }
 
 /// Runs a plan. After an error no tensor has changed.
 pub(crate) fn run(call: &Call<'_>) -> Result<Vec<RawTensor>> {
-    let plan = call.plan;
+    let plan = &call.program.plan;
     let sizes = Sizes::of(plan, call.tensors, call.host_ints)?;
     let draws = draws(plan, &sizes, call.device);
     let mut buffers = Buffers::new(call, &sizes);
-    for (k, step) in plan.steps.iter().enumerate() {
-        buffers.start_step(k as u32);
-        run_on_cpu(call, step, call.bodies[k], &mut buffers, &sizes, &draws)?;
-        buffers.end_step(k as u32);
+    match call.device.cuda_ordinal() {
+        None => run_on_cpu(call, &mut buffers, &sizes, &draws)?,
+        Some(ordinal) => run_on_cuda(call, ordinal, &mut buffers, &sizes, &draws)?,
     }
     plan.outs.iter().map(|out| buffers.operand(out)).collect()
+}
+
+fn run_on_cpu(call: &Call<'_>, buffers: &mut Buffers<'_>, sizes: &Sizes, draws: &[Draw]) -> Result<()> {
+    for (k, step) in call.program.plan.steps.iter().enumerate() {
+        buffers.start_step(k as u32);
+        cpu_step(call, step, call.bodies[k], buffers, sizes, draws)?;
+        buffers.end_step(k as u32);
+    }
+    Ok(())
+}
+
+/// Launches every step. What the kernels write is noted to come from this call, so that reading it finds their faults.
+fn run_on_cuda(
+    call: &Call<'_>,
+    ordinal: usize,
+    buffers: &mut Buffers<'_>,
+    sizes: &Sizes,
+    draws: &[Draw],
+) -> Result<()> {
+    let (program, context) = (call.program, Context::get(ordinal)?);
+    let cuda = CudaCall {
+        context: &context,
+        ordinal,
+        source: program.source(),
+        params: &program.params,
+        functions: &program.functions,
+        sizes,
+        scalars: call.scalars,
+        draws,
+        number: context.next_call(),
+    };
+    cuda.announce(&program.plan);
+    for (k, step) in program.plan.steps.iter().enumerate() {
+        buffers.start_step(k as u32);
+        cuda.step(step, buffers)?;
+        buffers.end_step(k as u32);
+    }
+    buffers.note_call(cuda.number);
+    Ok(())
 }
 
 /// Takes the random numbers of a call from the generator, in program order.
@@ -52,7 +92,7 @@ fn draws(plan: &Plan, sizes: &Sizes, device: Device) -> Vec<Draw> {
     plan.draws.iter().map(draw).collect()
 }
 
-fn run_on_cpu(
+fn cpu_step(
     call: &Call<'_>,
     step: &Step,
     body: &dyn DynBody,
@@ -68,7 +108,7 @@ fn run_on_cpu(
         Step::Kernel(kernel) => cpu::run_kernel(kernel, body, buffers, sizes, &facts)?,
         Step::Matmul(matmul) => cpu::run_matmul(matmul, body, buffers, sizes, &facts)?,
     }
-    faults.first().map_or(Ok(()), |fault| Err(describe(call.plan, kernel, fault)))
+    faults.first().map_or(Ok(()), |fault| Err(describe(&call.program.plan, kernel, fault)))
 }
 
 /// The values of the `Size` statements of a kernel, by number of the statement.

@@ -1,0 +1,93 @@
+//! One call of a plan on a GPU.
+
+use super::launch::{Functions, launch_kernel};
+use super::matmul::launch_matmul;
+use crate::cuda::{Context, FaultRecord};
+use crate::error::{Error, Result};
+use crate::exec::buffers::Buffers;
+use crate::exec::symbols::Sizes;
+use crate::rt::{Draw, Scalar};
+use fuse_compiler::plan::{Plan, Step, abi};
+use fuse_compiler::types::DType;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+/// What every step of a call needs.
+pub(crate) struct CudaCall<'a> {
+    /// The device.
+    pub context: &'a Arc<Context>,
+    /// Its number.
+    pub ordinal: usize,
+    /// The CUDA text of the plan.
+    pub source: &'a str,
+    /// What the generic element types of the text stand for.
+    pub params: &'a [DType],
+    /// Kernels that have been loaded.
+    pub functions: &'a Functions,
+    /// The sizes of the call.
+    pub sizes: &'a Sizes,
+    /// Host scalars.
+    pub scalars: &'a [Scalar],
+    /// Where random draws start.
+    pub draws: &'a [Draw],
+    /// The number of the call, which faults carry.
+    pub number: u64,
+}
+
+impl CudaCall<'_> {
+    /// Launches a step.
+    pub fn step(&self, step: &Step, buffers: &mut Buffers<'_>) -> Result<()> {
+        match step {
+            Step::Kernel(kernel) => launch_kernel(self, kernel, buffers),
+            Step::Matmul(matmul) => launch_matmul(self, matmul, buffers),
+        }
+    }
+
+    /// Remembers what a fault of this call would be about, if one of its kernels can have one.
+    pub fn announce(&self, plan: &Plan) {
+        let may_fault = |step: &Step| match step {
+            Step::Kernel(kernel) => abi::may_fault(kernel),
+            Step::Matmul(matmul) => abi::may_fault(&matmul.epilogue),
+        };
+        if plan.steps.iter().any(may_fault) {
+            let texts = plan.places.iter().map(|place| place.text.as_str().into()).collect();
+            remember(Caller { ordinal: self.ordinal, number: self.number, name: plan.name.as_str().into(), texts });
+        }
+    }
+}
+
+/// A call that may fault.
+struct Caller {
+    ordinal: usize,
+    number: u64,
+    name: Box<str>,
+    /// What the user wrote, by place.
+    texts: Vec<Box<str>>,
+}
+
+/// Faults of older calls are still reported, without their text.
+const REMEMBERED: usize = 1024;
+
+static CALLERS: Mutex<VecDeque<Caller>> = Mutex::new(VecDeque::new());
+
+fn remember(caller: Caller) {
+    let mut callers = CALLERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if callers.len() == REMEMBERED {
+        callers.pop_front();
+    }
+    callers.push_back(caller);
+}
+
+/// A fault that a device has recorded, in words.
+pub(crate) fn describe_fault(ordinal: usize, fault: &FaultRecord) -> Error {
+    let callers = CALLERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let caller = callers.iter().find(|caller| caller.ordinal == ordinal && caller.number == fault.call);
+    let written = caller.and_then(|caller| caller.texts.get(fault.op as usize)).filter(|text| !text.is_empty());
+    let name = written.or(caller.map(|caller| &caller.name)).map_or("kernel", |name| name);
+    match fault.code {
+        abi::FAULT_INDEX => {
+            Error::index(name, format!("index {} is out of range for extent {}", fault.value, fault.extent))
+        }
+        _ => Error::index(name, "an integer is divided by zero"),
+    }
+}

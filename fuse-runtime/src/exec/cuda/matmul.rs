@@ -1,0 +1,180 @@
+//! Products of matrices: by the library where it can, else by the template with the epilogue in it.
+
+use super::bind::bind;
+use super::call::CudaCall;
+use super::launch::{Packing, launch_kernel};
+use crate::cuda::{self, Args, Matrix};
+use crate::error::{Error, Result};
+use crate::exec::buffers::Buffers;
+use crate::raw::RawTensor;
+use fuse_compiler::plan::Matmul;
+use fuse_compiler::plan::abi::{self, Access, Arg, BATCH_AXES, Geometry, Variant};
+
+/// Launches a product with what follows it.
+pub(super) fn launch_matmul(call: &CudaCall<'_>, matmul: &Matmul, buffers: &mut Buffers<'_>) -> Result<()> {
+    let product = Product::new(call, matmul, buffers)?;
+    if product.by_library(call, matmul, buffers)? {
+        return matmul.lib.rest.as_ref().map_or(Ok(()), |rest| launch_kernel(call, rest, buffers));
+    }
+    product.by_template(call, matmul, buffers)
+}
+
+/// The operands of a product and its batch axes, merged where both operands allow it.
+struct Product {
+    a: RawTensor,
+    b: RawTensor,
+    extents: [i64; 3],
+    batch: Vec<BatchAxis>,
+}
+
+/// One batch axis: its extent, and how far it moves in the operands.
+#[derive(Clone, Copy)]
+struct BatchAxis {
+    extent: i64,
+    a: i64,
+    b: i64,
+}
+
+impl Product {
+    fn new(call: &CudaCall<'_>, matmul: &Matmul, buffers: &mut Buffers<'_>) -> Result<Self> {
+        let (a, b) = (buffers.operand(&matmul.a)?, buffers.operand(&matmul.b)?);
+        let extents = [&matmul.m, &matmul.n, &matmul.k].map(|dim| call.sizes.value(dim));
+        let mut batch: Vec<BatchAxis> = Vec::new();
+        for axis in 0..matmul.batch.len() {
+            let stride = |tensor: &RawTensor| tensor.layout().strides()[axis] as i64;
+            let next = BatchAxis { extent: a.shape()[axis] as i64, a: stride(&a), b: stride(&b) };
+            match batch.last_mut() {
+                _ if next.extent == 1 => {}
+                Some(last) if last.a == next.a * next.extent && last.b == next.b * next.extent => {
+                    *last = BatchAxis { extent: last.extent * next.extent, ..next };
+                }
+                _ => batch.push(next),
+            }
+        }
+        Ok(Product { a, b, extents, batch })
+    }
+
+    /// Multiplies with the library, one call for the innermost batch axis. `false` if it cannot, and nothing was launched.
+    fn by_library(&self, call: &CudaCall<'_>, matmul: &Matmul, buffers: &mut Buffers<'_>) -> Result<bool> {
+        let [m, n, k] = self.extents;
+        let out = buffers.get(matmul.lib.product)?;
+        let bias = matmul.lib.bias.as_ref().map(|bias| buffers.operand(bias)).transpose()?;
+        let bias_fits = bias.as_ref().is_none_or(|bias| bias.dtype() == matmul.dtype && bias.layout().is_contiguous());
+        if out.dtype() != matmul.dtype || !bias_fits || m * n == 0 {
+            return Ok(false);
+        }
+        let (outer, inner) = match self.batch.split_last() {
+            Some((inner, outer)) => (outer, *inner),
+            None => (&[][..], BatchAxis { extent: 1, a: 0, b: 0 }),
+        };
+        let bytes = matmul.dtype.bytes() as i64;
+        for place in 0..outer.iter().map(|axis| axis.extent).product() {
+            let (a, b) = offsets(outer, place);
+            let matrix = |tensor: &RawTensor, offset: i64, batch_stride: i64| {
+                let strides = tensor.layout().strides();
+                Matrix {
+                    address: tensor.address().wrapping_add_signed(offset * bytes),
+                    row_stride: strides[strides.len() - 2],
+                    col_stride: strides[strides.len() - 1],
+                    batch_stride: batch_stride as isize,
+                }
+            };
+            let one = (m * n) as isize;
+            let first = place * inner.extent * m * n;
+            let problem = cuda::Matmul {
+                dtype: matmul.dtype,
+                batch: inner.extent as usize,
+                m: m as usize,
+                n: n as usize,
+                k: k as usize,
+                a: matrix(&self.a, a, inner.a),
+                b: matrix(&self.b, b, inner.b),
+                c: Matrix {
+                    address: out.address().wrapping_add_signed(first * bytes),
+                    row_stride: n as isize,
+                    col_stride: 1,
+                    batch_stride: one,
+                },
+                bias: bias.as_ref().map(RawTensor::address),
+                relu: matmul.lib.relu,
+                tf32: matmul.tf32,
+            };
+            if !call.context.matmul(&problem)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Multiplies with the generated template, whose axes are the batch axes, padded in front, m and n.
+    fn by_template(&self, call: &CudaCall<'_>, matmul: &Matmul, buffers: &mut Buffers<'_>) -> Result<()> {
+        let kernel = &matmul.epilogue;
+        let bound = bind(kernel, buffers, call.sizes)?;
+        let axes = padded(&bound.geometry)?;
+        if axes.rows() == 0 {
+            return Ok(());
+        }
+        let variant = Variant::product(kernel);
+        let batch: i64 = axes.outer[..BATCH_AXES].iter().product();
+        let launch = variant.launch_product(batch, self.extents[0], self.extents[1]);
+        let mut shape = [0; BATCH_AXES + 3];
+        shape[..BATCH_AXES].copy_from_slice(&axes.outer[..BATCH_AXES]);
+        shape[BATCH_AXES..].copy_from_slice(&self.extents);
+        let packing = Packing::new(call, kernel, &bound, axes, variant, &launch)?;
+        let mut args = Args::new();
+        for arg in abi::matmul_arguments(kernel) {
+            match arg {
+                Arg::LeftMatrix => args.pointer(self.a.address()),
+                Arg::RightMatrix => args.pointer(self.b.address()),
+                Arg::LeftStrides => args.push(matrix_strides(&self.a)?),
+                Arg::RightStrides => args.push(matrix_strides(&self.b)?),
+                Arg::Product => args.push(shape),
+                other => {
+                    packing.push(&mut args, other);
+                    &mut args
+                }
+            };
+        }
+        packing.launch(&launch, &args)
+    }
+}
+
+/// How far the operands move to a place of the outer batch axes.
+fn offsets(outer: &[BatchAxis], place: i64) -> (i64, i64) {
+    let (mut left, mut a, mut b) = (place, 0, 0);
+    for axis in outer.iter().rev() {
+        a += left % axis.extent * axis.a;
+        b += left % axis.extent * axis.b;
+        left /= axis.extent;
+    }
+    (a, b)
+}
+
+/// Axes of a product with exactly [`BATCH_AXES`] batch axes.
+fn padded(geometry: &Geometry) -> Result<Geometry> {
+    let missing = missing_axes(geometry.outer.len())?;
+    let pad = |list: &[i64], with: i64| [vec![with; missing], list.to_vec()].concat();
+    let operand = |access: &Access| match access.strides.len() {
+        0 => access.clone(),
+        _ => Access { strides: pad(&access.strides, 0), ..access.clone() },
+    };
+    let operands = geometry.operands.iter().map(operand).collect();
+    Ok(Geometry { outer: pad(&geometry.outer, 1), inner: vec![], operands })
+}
+
+/// Strides of a matrix as the template takes them: batch axes, rows, columns.
+fn matrix_strides(tensor: &RawTensor) -> Result<[i64; BATCH_AXES + 2]> {
+    let strides = tensor.layout().strides();
+    let missing = missing_axes(strides.len())?;
+    let mut all = [0; BATCH_AXES + 2];
+    for (to, &stride) in all[missing..].iter_mut().zip(strides) {
+        *to = stride as i64;
+    }
+    Ok(all)
+}
+
+fn missing_axes(rank: usize) -> Result<usize> {
+    (BATCH_AXES + 2)
+        .checked_sub(rank)
+        .ok_or_else(|| Error::shape("matmul", format!("at most {BATCH_AXES} batch axes are possible here")))
+}
