@@ -154,10 +154,8 @@ impl CpuBuffer {
 
 impl Drop for CpuBuffer {
     fn drop(&mut self) {
-        let class = size_class(self.bytes);
-        if !kept().put(self.start, class) {
-            release(self.start, class);
-        }
+        let gone = kept().put(self.start, size_class(self.bytes));
+        gone.into_iter().for_each(|(start, class)| release(start, class));
     }
 }
 
@@ -193,14 +191,21 @@ impl Kept {
         Some(block.0)
     }
 
-    /// Takes a block in, unless there are too many; then the caller still has it.
-    fn put(&mut self, start: NonNull<u8>, class: usize) -> bool {
-        let room = self.bytes + class <= KEPT_LIMIT;
-        if room {
-            self.bytes += class;
-            self.blocks.entry(class).or_default().push(Block(start));
+    /// Takes a block in and returns what has to go for it: blocks of other classes first, which nobody asked for lately.
+    fn put(&mut self, start: NonNull<u8>, class: usize) -> Vec<(NonNull<u8>, usize)> {
+        if class > KEPT_LIMIT {
+            return vec![(start, class)];
         }
-        room
+        let mut out = Vec::new();
+        while self.bytes + class > KEPT_LIMIT {
+            let waiting = |(_, list): &(&usize, &Vec<Block>)| !list.is_empty();
+            let classes = self.blocks.iter().rev().filter(waiting).map(|(&class, _)| class);
+            let other = classes.min_by_key(|&other| other == class).expect("the list is full, so something is in it");
+            out.extend(self.take(other).map(|block| (block, other)));
+        }
+        self.bytes += class;
+        self.blocks.entry(class).or_default().push(Block(start));
+        out
     }
 }
 
@@ -268,7 +273,7 @@ mod tests {
         // A list of this test's own, since all tests share the one of the process.
         let mut list = Kept::new();
         let block = fresh(4096).unwrap();
-        assert!(list.put(block, 4096));
+        assert_eq!(list.put(block, 4096), []);
         assert_eq!(list.take(8192), None);
         assert_eq!(list.take(4096), Some(block));
         assert_eq!((list.take(4096), list.bytes), (None, 0));
@@ -276,9 +281,14 @@ mod tests {
     }
 
     #[test]
-    fn a_full_list_takes_no_more() {
-        let mut list = Kept { bytes: KEPT_LIMIT, ..Kept::new() };
-        assert!(!list.put(NonNull::dangling(), 64));
+    fn a_full_list_makes_room_from_other_classes() {
+        // Addresses that are never looked at.
+        let [old, new] = [64, 128].map(|address| NonNull::new(std::ptr::without_provenance_mut(address)).unwrap());
+        let mut list = Kept::new();
+        assert_eq!(list.put(old, KEPT_LIMIT), []);
+        assert_eq!(list.put(new, 64), [(old, KEPT_LIMIT)]);
+        assert_eq!(list.put(old, KEPT_LIMIT + 64), [(old, KEPT_LIMIT + 64)]);
+        assert_eq!(list.bytes, 64);
     }
 
     #[test]

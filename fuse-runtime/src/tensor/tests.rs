@@ -197,3 +197,29 @@ fn tensors_cross_threads() {
     fn check<T: Send + Sync + 'static>(_: &T) {}
     check(&matrix());
 }
+
+#[test]
+fn views_on_a_gpu_are_read_copied_and_written_like_on_the_host() {
+    let Ok(device) = Device::cuda(0) else { return eprintln!("skipped: there is no CUDA device") };
+    let host = Tensor::from_vec((0..24i32).collect(), [2, 3, 4], Device::cpu());
+    let x = host.to_device(device);
+    let view = |x: &Tensor<i32, 3>| x.permute([2, 0, 1]).flip([0]).narrow(2, 1, 2);
+    assert_eq!(view(&x).to_vec(), view(&host).to_vec());
+    assert_eq!(view(&x).contiguous().to_vec(), view(&host).to_vec());
+    assert_eq!(view(&x).reshape([16]).device(), device);
+    let (mut a, mut b) = (view(&x), view(&host));
+    a.slice_assign(1, 1, 2, &x.narrow(2, 0, 2).narrow(0, 0, 1).narrow(1, 0, 1));
+    b.slice_assign(1, 1, 2, &host.narrow(2, 0, 2).narrow(0, 0, 1).narrow(1, 0, 1));
+    assert_eq!(a.to_vec(), b.to_vec());
+    assert_eq!(x.to_vec(), host.to_vec());
+    assert_eq!(x.raw().shape(), [2, 3, 4]);
+}
+
+#[test]
+fn mixing_devices_names_both() {
+    let Ok(device) = Device::cuda(0) else { return eprintln!("skipped: there is no CUDA device") };
+    let (x, y) = (matrix(), matrix().to_device(device));
+    let error = error_of(|| &x + &y);
+    assert_eq!(error.kind(), ErrorKind::Device);
+    assert_eq!(error.to_string(), "`add`: one tensor is on cpu and another on cuda:0; move one with `to_device`");
+}
