@@ -13,12 +13,26 @@ pub struct Rewrite {
 
 impl Rewrite {
     /// Visits the nodes of a graph in order; `visit` adds what replaces a node and returns its results.
-    pub fn run(old: Graph, mut visit: impl FnMut(&mut Graph, &Node) -> Vec<Val>) -> Graph {
+    pub fn run(old: Graph, visit: impl FnMut(&mut Graph, &Node) -> Vec<Val>) -> Graph {
+        Rewrite::walk(old, |_| true, visit)
+    }
+
+    /// Leaves out nodes that no node which stays needs.
+    pub fn retain(old: Graph, stays: &[bool]) -> Graph {
+        Rewrite::walk(old, |node| stays[node], Rewrite::keep)
+    }
+
+    fn walk(old: Graph, stays: impl Fn(usize) -> bool, mut visit: impl FnMut(&mut Graph, &Node) -> Vec<Val>) -> Graph {
         let Graph { name, syms, nodes, inputs, scalars, outs, checks, guards, places } = old;
         let graph = Graph { name, syms, places, ..Graph::default() };
         let mut rewrite = Rewrite { graph, map: Vec::with_capacity(nodes.len()) };
         let mut moved = Vec::with_capacity(nodes.len());
-        for mut node in nodes {
+        for (id, mut node) in nodes.into_iter().enumerate() {
+            if !stays(id) {
+                moved.push(0);
+                rewrite.map.push(vec![]);
+                continue;
+            }
             node.args = node.args.iter().map(|&v| rewrite.of(v)).collect();
             let first = rewrite.graph.nodes.len();
             let results = visit(&mut rewrite.graph, &node);

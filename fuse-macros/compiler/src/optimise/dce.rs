@@ -7,7 +7,6 @@ use crate::op::OpEffect;
 /// Removes dead nodes.
 pub fn run(graph: Graph) -> Graph {
     let live = live(&graph);
-    let mut at = 0;
     let mut graph = graph;
     // A check stays if its node goes: the original would have failed there. It moves to the first node.
     for (node, _) in graph.checks.iter_mut().chain(&mut graph.guards) {
@@ -15,10 +14,7 @@ pub fn run(graph: Graph) -> Graph {
             *node = 0;
         }
     }
-    Rewrite::run(graph, |new, node| {
-        at += 1;
-        if live[at - 1] { Rewrite::keep(new, node) } else { Vec::new() }
-    })
+    Rewrite::retain(graph, &live)
 }
 
 fn live(graph: &Graph) -> Vec<bool> {
