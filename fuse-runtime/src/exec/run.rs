@@ -44,6 +44,12 @@ pub(crate) fn run(call: &Call<'_>) -> Result<Vec<RawTensor>> {
     plan.outs.iter().map(|out| buffers.operand(out)).collect()
 }
 
+/// Whether the equalities hold that a plan was specialised for.
+pub(crate) fn guards_hold(plan: &Plan, tensors: &[&RawTensor], host_ints: &[i64]) -> bool {
+    let sizes = Sizes::read(plan, tensors, host_ints);
+    plan.guards.iter().all(|guard| sizes.value(&guard.check.left) == sizes.value(&guard.check.right))
+}
+
 fn run_on_cpu(call: &Call<'_>, buffers: &mut Buffers<'_>, sizes: &Sizes, draws: &[Draw]) -> Result<()> {
     for (k, step) in call.program.plan.steps.iter().enumerate() {
         buffers.start_step(k as u32);

@@ -12,14 +12,22 @@ pub(crate) struct Sizes(Vec<i64>);
 impl Sizes {
     /// Reads the symbols off the inputs and the host integers, then checks all that the plan demands.
     pub fn of(plan: &Plan, tensors: &[&RawTensor], host_ints: &[i64]) -> Result<Self> {
-        let value = |source: &SymSource| match *source {
-            SymSource::Input { input, axis } => tensors[input as usize].shape()[axis as usize] as i64,
-            SymSource::Host(k) => host_ints[k as usize],
-        };
-        let sizes = Sizes(plan.syms.iter().map(|sym| value(&sym.source)).collect());
+        let sizes = Sizes::read(plan, tensors, host_ints);
         sizes.check(plan)?;
         sizes.check_inputs(plan, tensors)?;
         Ok(sizes)
+    }
+
+    /// Reads the symbols off the inputs and the host integers.
+    pub fn read(plan: &Plan, tensors: &[&RawTensor], host_ints: &[i64]) -> Self {
+        let value = |source: &SymSource| match *source {
+            // A tensor of another rank than the plan's is found by the checks of the inputs.
+            SymSource::Input { input, axis } => {
+                tensors[input as usize].shape().get(axis as usize).map_or(0, |&extent| extent as i64)
+            }
+            SymSource::Host(k) => host_ints[k as usize],
+        };
+        Sizes(plan.syms.iter().map(|sym| value(&sym.source)).collect())
     }
 
     /// The value of a formula.

@@ -5,6 +5,7 @@ mod indexed;
 mod ins;
 mod outs;
 mod scalar;
+mod segment;
 mod simd;
 
 pub use crate::math;
@@ -14,6 +15,7 @@ pub use indexed::{Gather, Scatter};
 pub use ins::Ins;
 pub use outs::Outs;
 pub use scalar::{Scalar, scalar};
+pub use segment::{Inputs, Segment};
 
 pub(crate) use indexed::Indexed;
 pub(crate) use ins::{CallFacts, Draw, LeafRun};
