@@ -3,10 +3,16 @@
 //! Data flows one way: tokens are parsed into segments of tensor ops, each segment is a [`graph::Graph`], typed by
 //! `infer`, simplified by `optimise`, turned into a [`plan::Plan`] by `schedule` and into text by `emit`.
 
+pub mod diag;
 pub mod emit;
 pub mod graph;
+#[cfg(feature = "syn")]
+pub mod infer;
 pub mod op;
 pub mod optimise;
+pub mod options;
+#[cfg(feature = "syn")]
+pub mod parse;
 pub mod plan;
 pub mod schedule;
 pub mod types;

@@ -1,6 +1,8 @@
 //! The tensor graph: typed nodes in static single assignment form, in program order.
 
+mod dims;
 pub mod eval;
+mod print;
 mod rewrite;
 pub mod verify;
 

@@ -1,0 +1,119 @@
+//! Collects errors and breaks while a function is read; both point at the user's tokens.
+
+use super::{Break, BreakKind};
+use crate::graph::Place;
+use proc_macro2::{Span, TokenStream};
+use quote::ToTokens;
+use std::path::Path;
+
+/// Everything found so far. Errors do not stop the reading, so that all of them are reported.
+#[derive(Default)]
+pub struct Diagnostics {
+    errors: Vec<syn::Error>,
+    breaks: Vec<(Break, TokenStream)>,
+}
+
+impl Diagnostics {
+    /// Reports a mistake at these tokens, with a way out.
+    pub fn error(&mut self, at: impl ToTokens, message: impl AsRef<str>, help: Option<&str>) {
+        let text = match help {
+            Some(help) => format!("{}\nhelp: {help}", message.as_ref()),
+            None => message.as_ref().to_owned(),
+        };
+        let error = syn::Error::new_spanned(at, text);
+        let same = |e: &syn::Error| e.to_string() == error.to_string() && start(e.span()) == start(error.span());
+        // A statement that is read once for each path through the function reports its mistakes once.
+        if !self.errors.iter().any(same) {
+            self.errors.push(error);
+        }
+    }
+
+    /// Reports a mistake that syn found.
+    pub fn syntax(&mut self, error: syn::Error) {
+        self.errors.push(error);
+    }
+
+    /// Records a graph break at these tokens.
+    pub fn graph_break(&mut self, kind: BreakKind, at: impl ToTokens, reason: impl Into<String>) {
+        let place = place(&at);
+        let (reason, hint) = (reason.into(), kind.hint.to_owned());
+        let found = Break {
+            code: kind.code.to_owned(),
+            reason,
+            file: place.file,
+            line: place.line,
+            column: place.column,
+            hint,
+        };
+        if !self.breaks.iter().any(|(known, _)| *known == found) {
+            self.breaks.push((found, at.to_token_stream()));
+        }
+    }
+
+    /// How many breaks were recorded.
+    pub fn break_count(&self) -> usize {
+        self.breaks.len()
+    }
+
+    /// Forgets the breaks recorded after the first `count`.
+    pub fn forget_breaks(&mut self, count: usize) {
+        self.breaks.truncate(count);
+    }
+
+    /// Turns every break into an error, as `fullgraph` and `deny(breaks)` ask for.
+    pub fn deny_breaks(&mut self, option: &str) {
+        for (found, tokens) in std::mem::take(&mut self.breaks) {
+            let message = format!("graph break {} under `{option}`: {}", found.code, found.reason);
+            self.error(tokens, message, Some(&found.hint));
+        }
+    }
+
+    /// Whether a mistake was found.
+    pub fn has_errors(&self) -> bool {
+        !self.errors.is_empty()
+    }
+
+    /// The breaks in source order.
+    pub fn breaks(&self) -> Vec<Break> {
+        let mut breaks: Vec<Break> = self.breaks.iter().map(|(found, _)| found.clone()).collect();
+        breaks.sort_by_key(|found| (found.line, found.column));
+        breaks
+    }
+
+    /// The messages as text, for tests.
+    pub fn messages(&self) -> Vec<String> {
+        self.errors.iter().map(|error| error.to_string()).collect()
+    }
+
+    /// One `compile_error!` per mistake.
+    pub fn compile_errors(&self) -> TokenStream {
+        self.errors.iter().map(|error| error.to_compile_error()).collect()
+    }
+}
+
+fn start(span: Span) -> (usize, usize) {
+    (span.start().line, span.start().column)
+}
+
+/// Where these tokens stand in the user's file, and what they say.
+pub fn place(tokens: &impl ToTokens) -> Place {
+    let tokens = tokens.to_token_stream();
+    let span = tokens.clone().into_iter().next().map_or_else(Span::call_site, |token| token.span());
+    let text = syn::spanned::Spanned::span(&tokens).source_text().unwrap_or_else(|| tokens.to_string());
+    Place {
+        file: relative(&span.file()),
+        line: span.start().line as u32,
+        column: span.start().column as u32 + 1,
+        text: text.split_whitespace().collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// The path below the manifest's folder: the same text whatever folder the crate was built in.
+fn relative(file: &str) -> String {
+    let manifest = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
+    let absolute = std::env::current_dir().unwrap_or_default().join(file);
+    match absolute.strip_prefix(Path::new(&manifest)) {
+        Ok(below) if !manifest.is_empty() => below.to_string_lossy().into_owned(),
+        _ => file.to_owned(),
+    }
+}

@@ -1,0 +1,332 @@
+//! `if`, `match`, blocks and jumps.
+//!
+//! A branch on a host value gives each arm everything that comes after it, so that graphs fuse through the branch. Where
+//! that would be too many paths, or a block's own bindings matter, the branch stays one of the host between graphs.
+
+use super::Walker;
+use super::eval::{Stop, text};
+use super::loops::Region;
+use super::names::{Name, Names, bound, mentions};
+use super::program::{Piece, Step};
+use super::stmts::{Cont, HostCode, Outcome};
+use super::syntax::{Jumps, is_flat, strip};
+use super::types::HostTy;
+use super::value::Value;
+use crate::diag::BreakKind;
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::{Arm, BinOp, Block, Expr, ExprBreak, ExprIf, ExprMatch, Pat};
+
+/// Whether an expression is control flow.
+pub fn is_control(expr: &Expr) -> bool {
+    match strip(expr) {
+        Expr::Block(block) => block.label.is_none(),
+        Expr::If(_) | Expr::Match(_) | Expr::ForLoop(_) | Expr::While(_) | Expr::Loop(_) => true,
+        Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => true,
+        _ => false,
+    }
+}
+
+/// A host condition or scrutinee, and the patterns it binds with the types of what they match.
+struct Head {
+    tokens: TokenStream,
+    binds: Vec<(Pat, HostTy)>,
+    needs_annotation: bool,
+}
+
+impl Walker<'_> {
+    /// Whether control flow has to be walked, rather than left as it stands.
+    pub fn touches(&self, expr: &Expr, cont: &Cont) -> bool {
+        if matches!(strip(expr), Expr::Return(_) | Expr::Break(_) | Expr::Continue(_)) {
+            return true;
+        }
+        let names = mentions(expr);
+        let unset = |name: &Name| self.var(name).is_some_and(|var| matches!(var.value, Value::Unset));
+        let open = !self.flow.pending.is_empty() || self.flow.vars.iter().any(|var| var.bound && var.dirty);
+        let jumps = Jumps::of(expr);
+        let unrolled = |label: &Option<syn::Lifetime>| matches!(cont.target(label.as_ref()), Some(Cont::Turn(..)));
+        self.any_tensor(&names)
+            || names.iter().any(unset)
+            || jumps.loops.iter().any(unrolled)
+            || (open && jumps.leaves())
+    }
+
+    /// Walks control flow and what comes after it.
+    pub fn control(&mut self, expr: &Expr, cont: &Cont) {
+        match strip(expr) {
+            Expr::If(branch) => self.if_(expr, branch, cont),
+            Expr::Match(branch) => self.match_(expr, branch, cont),
+            Expr::Block(block) => self.nested_block(expr, &block.block, cont),
+            Expr::ForLoop(each) => self.for_loop(expr, each, cont),
+            Expr::While(each) => self.while_loop(expr, each, cont),
+            Expr::Loop(each) => self.endless_loop(expr, each, cont),
+            Expr::Return(jump) => match &jump.expr {
+                Some(value) => self.deliver(value, &Cont::Return),
+                None => self.resume(&Cont::Return, Outcome::Value(Value::Tuple(vec![]))),
+            },
+            Expr::Break(jump) => self.break_(jump, cont),
+            Expr::Continue(jump) => match cont.target(jump.label.as_ref()) {
+                Some(Cont::Turn(unrolled, turn, next)) => {
+                    self.flow.vars.truncate(unrolled.vars);
+                    self.turn(unrolled, turn + 1, next);
+                }
+                Some(Cont::End(region)) => self.jump(region, quote!(#jump;)),
+                _ => self.silent = true,
+            },
+            _ => unreachable!("control flow only"),
+        }
+    }
+
+    fn break_(&mut self, jump: &ExprBreak, cont: &Cont) {
+        match (cont.target(jump.label.as_ref()), &jump.expr) {
+            (Some(Cont::Turn(unrolled, _, next)), None) => {
+                self.flow.vars.truncate(unrolled.vars);
+                self.resume(next, Outcome::Value(Value::Tuple(vec![])));
+            }
+            (Some(Cont::End(region)), None) => self.jump(region, quote!(#jump;)),
+            (Some(Cont::End(region)), Some(value)) => self.deliver(value, &Cont::Leave(region, jump.label.as_ref())),
+            _ => self.silent = true,
+        }
+    }
+
+    fn if_(&mut self, expr: &Expr, branch: &ExprIf, cont: &Cont) {
+        if let Some(known) = self.known_flag(&branch.cond) {
+            return match (known, &branch.else_branch) {
+                (true, _) => self.nested_block(expr, &branch.then_branch, cont),
+                (false, Some((_, otherwise))) => self.deliver(otherwise, cont),
+                (false, None) => self.resume(cont, Outcome::Value(Value::Tuple(vec![]))),
+            };
+        }
+        let leaves = leaves(branch);
+        if self.flow.budget < leaves {
+            return self.if_region(
+                expr,
+                branch,
+                cont,
+                BreakKind::PATHS,
+                "there are too many paths through the function",
+            );
+        }
+        if !self.arms_are_flat(branch, &cont.free()) {
+            return self.if_region(expr, branch, cont, BreakKind::SCOPE, "the branch has host bindings of its own");
+        }
+        let mut live = cont.free();
+        live.extend(mentions(expr));
+        let head = self.condition(&branch.cond, &live);
+        let budget = self.flow.budget / leaves;
+        let then = self.arm(budget.max(1), Some(&head), |w| w.block(&branch.then_branch, cont));
+        let rest = (self.flow.budget - budget).max(1);
+        let otherwise = self.arm(rest, None, |w| match &branch.else_branch {
+            Some((_, otherwise)) => w.deliver(otherwise, cont),
+            None => w.resume(cont, Outcome::Value(Value::Tuple(vec![]))),
+        });
+        let condition = head.tokens;
+        self.flow.steps.push(Step::Nest(vec![
+            Piece::Tokens(quote!(if #condition)),
+            Piece::Block(then),
+            Piece::Tokens(quote!(else)),
+            Piece::Block(otherwise),
+        ]));
+    }
+
+    /// Walks one arm from the current state, and gives its code. The state stays as it was.
+    fn arm(&mut self, budget: usize, head: Option<&Head>, walk: impl FnOnce(&mut Self)) -> Vec<Step> {
+        let saved = self.flow.clone();
+        self.flow.steps = vec![];
+        self.flow.budget = budget;
+        for (pat, ty) in head.iter().flat_map(|head| &head.binds) {
+            self.bind_typed(pat, ty, head.is_some_and(|head| head.needs_annotation));
+        }
+        walk(self);
+        std::mem::replace(&mut self.flow, saved).steps
+    }
+
+    fn match_(&mut self, expr: &Expr, branch: &ExprMatch, cont: &Cont) {
+        let after = cont.free();
+        let guarded = branch.arms.iter().any(|arm| self.any_tensor(&mentions(&arm.pat)));
+        let hides = |arm: &Arm| bound(&arm.pat).iter().any(|ident| after.contains(&Name::of(ident)));
+        let flat = branch.arms.iter().all(|arm| !hides(arm) && self.arm_is_flat(&arm.body, &after));
+        let region = match () {
+            _ if self.flow.budget < branch.arms.len() => {
+                Some((BreakKind::PATHS, "there are too many paths through the function"))
+            }
+            _ if guarded || !flat => Some((BreakKind::SCOPE, "the branch has host bindings of its own")),
+            _ => None,
+        };
+        if let Some((kind, reason)) = region {
+            return self.region(expr, cont, Some((kind, reason)), |w, end| w.match_pieces(branch, end, 1));
+        }
+        let pieces = self.match_pieces(branch, cont, branch.arms.len());
+        self.flow.steps.push(Step::Nest(pieces));
+    }
+
+    fn match_pieces(&mut self, branch: &ExprMatch, cont: &Cont, share: usize) -> Vec<Piece> {
+        let mut live = cont.free();
+        live.extend(mentions(branch));
+        let head = self.scrutinee(&branch.expr, &live);
+        for arm in &branch.arms {
+            self.shadow(&arm.pat);
+        }
+        let budget = (self.flow.budget / share).max(1);
+        let mut arms = Vec::new();
+        for arm in &branch.arms {
+            let pat = &arm.pat;
+            let inner = match pat {
+                Pat::Guard(guard) => guard.pat.as_ref(),
+                pat => pat,
+            };
+            let ty = head.binds.first().map_or(HostTy::Unknown, |(_, ty)| ty.clone());
+            let binds = vec![(inner.clone(), ty)];
+            let arm_head = Head { tokens: quote!(), binds, needs_annotation: head.needs_annotation };
+            let steps = self.arm(budget, Some(&arm_head), |w| w.deliver(&arm.body, cont));
+            arms.push(Piece::Tokens(quote!(#pat =>)));
+            arms.push(Piece::Block(steps));
+        }
+        let scrutinee = head.tokens;
+        vec![Piece::Tokens(quote!(match #scrutinee)), Piece::Braces(arms)]
+    }
+
+    fn nested_block(&mut self, expr: &Expr, block: &Block, cont: &Cont) {
+        if is_flat(&block.stmts, &cont.free()) {
+            return self.block(block, cont);
+        }
+        let reason = (BreakKind::SCOPE, "the block has host bindings of its own");
+        self.region(expr, cont, Some(reason), |w, end| {
+            let steps = w.arm(w.flow.budget, None, |w| w.block(block, end));
+            vec![Piece::Block(steps)]
+        });
+    }
+
+    fn if_region(&mut self, expr: &Expr, branch: &ExprIf, cont: &Cont, kind: BreakKind, reason: &str) {
+        self.region(expr, cont, Some((kind, reason)), |w, end| w.if_pieces(branch, end));
+    }
+
+    fn if_pieces(&mut self, branch: &ExprIf, end: &Cont) -> Vec<Piece> {
+        let mut live = end.free();
+        live.extend(mentions(branch));
+        let head = self.condition(&branch.cond, &live);
+        let then = self.arm(self.flow.budget, Some(&head), |w| w.block(&branch.then_branch, end));
+        let condition = &head.tokens;
+        let mut pieces = vec![Piece::Tokens(quote!(if #condition)), Piece::Block(then)];
+        let otherwise = self.arm(self.flow.budget, None, |w| match &branch.else_branch {
+            Some((_, otherwise)) => w.deliver(otherwise, end),
+            None => w.resume(end, Outcome::Value(Value::Tuple(vec![]))),
+        });
+        pieces.extend([Piece::Tokens(quote!(else)), Piece::Block(otherwise)]);
+        pieces
+    }
+
+    /// A condition as host code, with the patterns of its `let`s.
+    fn condition(&mut self, cond: &Expr, live: &Names) -> Head {
+        let mut parts = Vec::new();
+        conjuncts(cond, &mut parts);
+        let mut binds = Vec::new();
+        let mut reads = false;
+        for part in &parts {
+            match part {
+                Expr::Let(matched) => {
+                    let ty = self.place_type(&matched.expr);
+                    reads |= ty.is_none() && self.mentions_tensor(&matched.expr);
+                    binds.push((matched.pat.as_ref().clone(), ty.unwrap_or(HostTy::Unknown)));
+                }
+                part => reads |= self.mentions_tensor(part),
+            }
+        }
+        for (pat, _) in &binds {
+            self.shadow(pat);
+        }
+        let code = self.head_code(cond, reads, live);
+        Head { tokens: code.tokens, binds, needs_annotation: reads }
+    }
+
+    fn scrutinee(&mut self, scrutinee: &Expr, live: &Names) -> Head {
+        let ty = self.place_type(scrutinee);
+        let reads = ty.is_none() && self.mentions_tensor(scrutinee);
+        let code = self.head_code(scrutinee, reads, live);
+        // The type stands in for every arm's pattern.
+        let any = Pat::Wild(syn::PatWild { attrs: vec![], underscore_token: Default::default() });
+        Head { tokens: code.tokens, binds: vec![(any, ty.unwrap_or(HostTy::Unknown))], needs_annotation: reads }
+    }
+
+    fn head_code(&mut self, expr: &Expr, reads: bool, live: &Names) -> HostCode {
+        if !reads {
+            return self.host_code_with(expr, HostTy::Unknown, live);
+        }
+        let stop = match self.attempt_stop(expr) {
+            Some(Stop::Break(kind, at, reason)) => (kind, at, reason),
+            _ => (BreakKind::HOST, expr.to_token_stream(), format!("`{}` reads a tensor on the host", text(expr))),
+        };
+        self.broken_with(stop.0, stop.1, &stop.2, expr, live)
+    }
+
+    /// Why evaluating an expression stops, without doing it.
+    fn attempt_stop(&mut self, expr: &Expr) -> Option<Stop> {
+        let saved = self.save();
+        let stop = self.eval(expr, &HostTy::Unknown).err();
+        self.restore(saved);
+        stop
+    }
+
+    /// A flag that is known on this path.
+    fn known_flag(&mut self, cond: &Expr) -> Option<bool> {
+        if let Some(&known) = self.flow.facts.get(&cond.to_token_stream().to_string()) {
+            return Some(known);
+        }
+        match strip(cond) {
+            Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Not(_)) => {
+                self.known_flag(&unary.expr).map(|flag| !flag)
+            }
+            Expr::Path(_) | Expr::Lit(_) => match self.eval(cond, &HostTy::Unknown) {
+                Ok(Value::Bool(flag)) => Some(flag),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn arms_are_flat(&self, branch: &ExprIf, after: &Names) -> bool {
+        let mut parts = Vec::new();
+        conjuncts(&branch.cond, &mut parts);
+        let hides = parts.iter().any(|part| match part {
+            Expr::Let(matched) => bound(&matched.pat).iter().any(|ident| after.contains(&Name::of(ident))),
+            _ => false,
+        });
+        let otherwise = branch.else_branch.as_ref().is_none_or(|(_, expr)| match strip(expr) {
+            Expr::If(inner) => self.arms_are_flat(inner, after),
+            other => self.arm_is_flat(other, after),
+        });
+        !hides && otherwise && is_flat(&branch.then_branch.stmts, after)
+    }
+
+    fn arm_is_flat(&self, body: &Expr, after: &Names) -> bool {
+        match strip(body) {
+            Expr::Block(block) => is_flat(&block.block.stmts, after),
+            _ => true,
+        }
+    }
+
+    /// Leaves a block of a region for a jump.
+    pub fn jump(&mut self, region: &Region, tokens: TokenStream) {
+        self.write_back(region, &[]);
+        self.flow.steps.push(Step::Host(tokens));
+    }
+}
+
+/// How many arms an `if` with its `else if`s has.
+fn leaves(branch: &ExprIf) -> usize {
+    match branch.else_branch.as_ref().map(|(_, otherwise)| strip(otherwise)) {
+        Some(Expr::If(inner)) => 1 + leaves(inner),
+        _ => 2,
+    }
+}
+
+/// The parts of `a && b && let p = c`.
+fn conjuncts<'e>(expr: &'e Expr, parts: &mut Vec<&'e Expr>) {
+    match strip(expr) {
+        Expr::Binary(binary) if matches!(binary.op, BinOp::And(_)) => {
+            conjuncts(&binary.left, parts);
+            conjuncts(&binary.right, parts);
+        }
+        other => parts.push(other),
+    }
+}

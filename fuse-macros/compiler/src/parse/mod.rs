@@ -1,0 +1,169 @@
+//! Tokens to segments: a function is read statement by statement, and its tensor ops are collected into graphs.
+//!
+//! The walk is in continuation style: what comes after an expression is data ([`stmts::Cont`]), so that a branch on a host
+//! value can hand it to each of its arms. What cannot be analysed stays host code, before which the graph ends.
+
+mod bind;
+mod branch;
+mod call;
+mod entry;
+mod eval;
+mod flow;
+mod hoist;
+mod loops;
+mod names;
+mod options;
+mod program;
+mod shape;
+mod stmts;
+mod syntax;
+mod types;
+mod value;
+
+pub use entry::parameter_name;
+pub use options::options;
+pub use program::{DimAt, Entry, Launch, Out, Piece, Program, Size, Step};
+pub use types::{GenericNames, HostTy, may_hold_tensor};
+
+use crate::diag::{BreakKind, Diagnostics};
+use crate::graph::Graph;
+use crate::types::Sym;
+use flow::Flow;
+use names::Names;
+use proc_macro2::Ident;
+use quote::ToTokens;
+use shape::SymInfo;
+use std::collections::BTreeSet;
+use stmts::Cont;
+use syn::{Block, Generics, ReturnType, Signature};
+
+/// Into how many paths a function may split.
+const MAX_PATHS: usize = 16;
+
+/// What is captured: a function or method.
+pub struct Function<'a> {
+    /// Its signature, `#[dims]` attributes included.
+    pub sig: &'a Signature,
+    /// Its body.
+    pub block: &'a Block,
+    /// The generics of the `impl` it stands in.
+    pub outer: Option<&'a Generics>,
+}
+
+/// Reads a function. `None`: rustc rejects it, and says so at the original.
+pub fn function(function: &Function, diag: &mut Diagnostics) -> Option<Program> {
+    let generics = GenericNames::read(function.outer.into_iter().chain([&function.sig.generics]));
+    let returns = match &function.sig.output {
+        ReturnType::Default => HostTy::Unknown,
+        ReturnType::Type(_, ty) => generics.host_ty(ty),
+    };
+    let walker = Walker {
+        name: function.sig.ident.to_string(),
+        generics,
+        returns,
+        diag,
+        syms: vec![],
+        needed: BTreeSet::new(),
+        segments: vec![],
+        flow: Flow { budget: MAX_PATHS, ..Flow::default() },
+        live: Names::new(),
+        expected_count: None,
+        regions: 0,
+        generated: 0,
+        silent: false,
+        whole: false,
+    };
+    walker.run(function)
+}
+
+/// Walks a function and collects what it finds.
+pub(crate) struct Walker<'a> {
+    name: String,
+    generics: GenericNames,
+    returns: HostTy,
+    diag: &'a mut Diagnostics,
+    syms: Vec<SymInfo>,
+    needed: BTreeSet<Sym>,
+    segments: Vec<Graph>,
+    flow: Flow,
+    /// The names read in the current statement and after it.
+    live: Names,
+    /// How many parts the current `let` takes.
+    expected_count: Option<usize>,
+    /// In how many regions of host control flow the walk is.
+    regions: usize,
+    /// How many variables were generated.
+    generated: usize,
+    /// Whether rustc rejects the function.
+    silent: bool,
+    /// Whether the whole function stays as it is.
+    whole: bool,
+}
+
+impl Walker<'_> {
+    fn run(mut self, function: &Function) -> Option<Program> {
+        let entry = match self.refuse(function) {
+            true => vec![],
+            false => {
+                let entry = self.parameters(function);
+                self.stmts(&function.block.stmts, &Cont::Return);
+                entry
+            }
+        };
+        if self.silent {
+            return None;
+        }
+        let eager = self.whole || self.segments.is_empty();
+        let body = if eager { vec![] } else { self.flow.steps };
+        let segments = if eager { vec![] } else { self.segments };
+        let breaks = self.diag.breaks();
+        let generics = self.generics.floats;
+        Some(Program { name: self.name, generics, segments, entry, body, needed: self.needed, breaks, eager })
+    }
+
+    /// Functions that are not captured at all; the reason is recorded.
+    fn refuse(&mut self, function: &Function) -> bool {
+        let sig = function.sig;
+        let reason = if sig.asyncness.is_some() {
+            Some((sig.asyncness.to_token_stream(), "an `async` function runs op by op"))
+        } else if sig.constness.is_some() || sig.abi.is_some() || matches!(sig.safety, syn::Safety::Unsafe(_)) {
+            Some((sig.fn_token.to_token_stream(), "a `const`, `unsafe` or `extern` function runs op by op"))
+        } else {
+            self.open_type(function)
+                .map(|at| (at, "a tensor's rank or element type is not written out, so the function runs op by op"))
+        };
+        if let Some((at, reason)) = &reason {
+            self.diag.graph_break(BreakKind::EAGER, at, *reason);
+            self.whole = true;
+        }
+        reason.is_some()
+    }
+
+    /// The first parameter whose tensors have a generic rank or an unknown element type.
+    fn open_type(&self, function: &Function) -> Option<proc_macro2::TokenStream> {
+        function.sig.inputs.iter().find_map(|input| match input {
+            syn::FnArg::Typed(typed) if self.generics.host_ty(&typed.ty).is_open() => Some(typed.ty.to_token_stream()),
+            _ => None,
+        })
+    }
+
+    /// Leaves the whole function as it is.
+    fn give_up(&mut self, at: &impl ToTokens, reason: &str) {
+        self.diag.graph_break(BreakKind::EAGER, at, reason);
+        self.whole = true;
+    }
+
+    /// Whether there is no use in walking on.
+    fn is_over(&self) -> bool {
+        self.silent || self.whole
+    }
+
+    /// A new variable of the emitted code.
+    fn fresh(&mut self, prefix: &str) -> Ident {
+        self.generated += 1;
+        flow::generated(prefix, self.generated)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+//! What parsing makes of a function: a tree of host code and launches of graphs.
+
+use crate::diag::Break;
+use crate::graph::Graph;
+use crate::types::{DType, Sym};
+use proc_macro2::{Ident, Span, TokenStream};
+use std::fmt;
+
+/// A captured function.
+pub struct Program {
+    /// The function's name.
+    pub name: String,
+    /// The generic element types; the n-th is `DType::Param(n)`.
+    pub generics: Vec<Ident>,
+    /// Its graphs, in the order in which the text launches them.
+    pub segments: Vec<Graph>,
+    /// What runs on entry: sizes and the checks of `#[dims]`.
+    pub entry: Vec<Entry>,
+    /// The body.
+    pub body: Vec<Step>,
+    /// Sizes that the emitted code must have in variables.
+    pub needed: std::collections::BTreeSet<Sym>,
+    /// Where host code runs between graphs, or why the whole function does.
+    pub breaks: Vec<Break>,
+    /// Whether nothing was captured, so that the original runs.
+    pub eager: bool,
+}
+
+/// What runs on entry.
+pub enum Entry {
+    /// An extent of a parameter gets a name.
+    Size(Size),
+    /// A named dim is solved from a multiple of it, `3 * D`.
+    Solved {
+        /// The dim's variable.
+        local: Ident,
+        /// The dim.
+        sym: Sym,
+        /// `factor * dim + offset` is the extent.
+        factor: i64,
+        /// See `factor`.
+        offset: i64,
+        /// The extent and its place.
+        extent: DimAt,
+    },
+    /// An extent of a parameter must be what `#[dims]` says.
+    Check {
+        /// The extent and its place.
+        extent: DimAt,
+        /// What it must be, an i64 expression.
+        expected: TokenStream,
+    },
+}
+
+/// An axis of a parameter and what `#[dims]` calls it.
+#[derive(Clone)]
+pub struct DimAt {
+    /// The parameter.
+    pub param: Ident,
+    /// The axis.
+    pub axis: usize,
+    /// The dim as written.
+    pub text: String,
+}
+
+/// `let local = of.size(axis)`.
+pub struct Size {
+    /// The variable.
+    pub local: Ident,
+    /// The symbol it holds.
+    pub sym: Sym,
+    /// The tensor.
+    pub of: TokenStream,
+    /// The axis.
+    pub axis: usize,
+}
+
+/// One thing the emitted body does.
+#[derive(Clone)]
+pub enum Step {
+    /// Host code, statements with their semicolons.
+    Host(TokenStream),
+    /// The value of the block it stands in.
+    Value(TokenStream),
+    /// A host value is read for later: `let local = value;`.
+    Capture {
+        /// The variable.
+        local: Ident,
+        /// The value.
+        value: TokenStream,
+    },
+    /// A host scalar is read for a graph.
+    Scalar {
+        /// The variable.
+        local: Ident,
+        /// The element type it has in the graph.
+        dtype: DType,
+        /// The value.
+        value: TokenStream,
+    },
+    /// An extent is read, if a later graph needs it.
+    Size {
+        /// The variable.
+        local: Ident,
+        /// The symbol.
+        sym: Sym,
+        /// The tensor.
+        of: TokenStream,
+        /// The axis.
+        axis: usize,
+    },
+    /// A graph is launched.
+    Launch(Launch),
+    /// Host control flow around blocks.
+    Nest(Vec<Piece>),
+}
+
+/// A part of host control flow.
+#[derive(Clone)]
+pub enum Piece {
+    /// Tokens as they are.
+    Tokens(TokenStream),
+    /// A block.
+    Block(Vec<Step>),
+    /// Braces around parts.
+    Braces(Vec<Piece>),
+}
+
+/// A launch: the arguments in the order of the graph's inputs, scalars and host integers.
+#[derive(Clone)]
+pub struct Launch {
+    /// Index into [`Program::segments`].
+    pub segment: usize,
+    /// Tensor arguments, expressions of type `Tensor` or reference to it.
+    pub inputs: Vec<TokenStream>,
+    /// Scalar arguments.
+    pub scalars: Vec<Ident>,
+    /// Host integers, i64 expressions.
+    pub sizes: Vec<TokenStream>,
+    /// The results.
+    pub outs: Vec<Out>,
+    /// The last op, at whose line failures are reported.
+    pub at: Span,
+}
+
+/// A result of a launch: `let [mut] local = ..;`.
+#[derive(Clone)]
+pub struct Out {
+    /// The variable.
+    pub local: Ident,
+    /// Whether the user may change it.
+    pub mutable: bool,
+    /// Element type.
+    pub dtype: DType,
+    /// Number of dimensions.
+    pub rank: usize,
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.eager {
+            writeln!(f, "eager")?;
+        }
+        for entry in &self.entry {
+            match entry {
+                Entry::Size(size) if self.needed.contains(&size.sym) => {
+                    writeln!(f, "{} = {}.size({})", size.local, size.of, size.axis)?
+                }
+                Entry::Size(_) => {}
+                Entry::Solved { local, extent, .. } => {
+                    writeln!(f, "{local} from {}.size({}) = {}", extent.param, extent.axis, extent.text)?
+                }
+                Entry::Check { extent, .. } => {
+                    writeln!(f, "check {}.size({}) = {}", extent.param, extent.axis, extent.text)?
+                }
+            }
+        }
+        Steps { program: self, steps: &self.body, indent: 0 }.fmt(f)?;
+        for found in &self.breaks {
+            writeln!(f, "break {} at {}:{}: {}", found.code, found.line, found.column, found.reason)?;
+        }
+        Ok(())
+    }
+}
+
+struct Steps<'a> {
+    program: &'a Program,
+    steps: &'a [Step],
+    indent: usize,
+}
+
+impl fmt::Display for Steps<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pad = "    ".repeat(self.indent);
+        for step in self.steps {
+            match step {
+                Step::Host(tokens) => writeln!(f, "{pad}{tokens}")?,
+                Step::Value(tokens) => writeln!(f, "{pad}=> {tokens}")?,
+                Step::Capture { local, value } => writeln!(f, "{pad}{local} = {value}")?,
+                Step::Scalar { local, dtype, value } => writeln!(f, "{pad}{local}: {dtype} = {value}")?,
+                Step::Size { local, sym, of, axis } => {
+                    if self.program.needed.contains(sym) {
+                        writeln!(f, "{pad}{local} = {of}.size({axis})")?;
+                    }
+                }
+                Step::Launch(launch) => self.launch(launch, &pad, f)?,
+                Step::Nest(pieces) => {
+                    f.write_str(&pad)?;
+                    self.pieces(pieces, f)?;
+                    writeln!(f)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Steps<'_> {
+    fn launch(&self, launch: &Launch, pad: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let outs: Vec<String> =
+            launch.outs.iter().map(|out| format!("{}{}", if out.mutable { "mut " } else { "" }, out.local)).collect();
+        let mut args: Vec<String> = launch.inputs.iter().map(|input| input.to_string()).collect();
+        args.extend(launch.scalars.iter().map(|scalar| scalar.to_string()));
+        args.extend(launch.sizes.iter().map(|size| size.to_string()));
+        let graph = &self.program.segments[launch.segment];
+        writeln!(f, "{pad}[{}] = graph {}({})", outs.join(", "), graph.name, args.join(", "))?;
+        for line in graph.to_string().lines() {
+            writeln!(f, "{pad}  | {line}")?;
+        }
+        Ok(())
+    }
+
+    fn pieces(&self, pieces: &[Piece], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pad = "    ".repeat(self.indent);
+        for piece in pieces {
+            match piece {
+                Piece::Tokens(tokens) => write!(f, "{tokens} ")?,
+                Piece::Block(steps) => {
+                    writeln!(f, "{{")?;
+                    fmt::Display::fmt(&Steps { program: self.program, steps, indent: self.indent + 1 }, f)?;
+                    write!(f, "{pad}}} ")?;
+                }
+                Piece::Braces(pieces) => {
+                    write!(f, "{{ ")?;
+                    self.pieces(pieces, f)?;
+                    write!(f, "}} ")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,615 @@
+//! Statements, one after the other, and what happens with the value of each.
+
+use super::Walker;
+use super::branch;
+use super::eval::{Stop, symbol, text};
+use super::flow::Saved;
+use super::loops::{Region, Unrolled};
+use super::names::{Name, Names, as_ident, bound, free, mentions};
+use super::program::{Piece, Step};
+use super::syntax::{Jumps, assigned, has_effects, is_compound, strip};
+use super::types::HostTy;
+use super::value::{Value, Var};
+use crate::diag::BreakKind;
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens, quote};
+use syn::{Block, Expr, Item, Lifetime, Local, Pat, Stmt};
+
+/// What is done with the value of an expression, and what comes after.
+pub enum Cont<'a> {
+    /// It is the function's.
+    Return,
+    /// It is bound.
+    Let(&'a Local, Rest<'a>),
+    /// It is dropped.
+    Then(Rest<'a>),
+    /// It is assigned to a variable.
+    Assign(&'a Ident, Rest<'a>),
+    /// It is the value of a block without braces, whose variables go.
+    Scope(usize, &'a Cont<'a>),
+    /// An iteration of an unrolled loop ends.
+    Turn(&'a Unrolled<'a>, usize, &'a Cont<'a>),
+    /// A block of host control flow ends.
+    End(&'a Region<'a>),
+    /// `break` with a value.
+    Leave(&'a Region<'a>, Option<&'a Lifetime>),
+}
+
+/// The statements after one, and what comes after them.
+#[derive(Clone, Copy)]
+pub struct Rest<'a> {
+    stmts: &'a [Stmt],
+    next: &'a Cont<'a>,
+}
+
+/// What an expression came to.
+pub enum Outcome {
+    /// A value capture sees through.
+    Value(Value),
+    /// Host code.
+    Host(HostCode),
+}
+
+/// An expression that is left for the host.
+pub struct HostCode {
+    /// The expression; every variable it reads is up to date.
+    pub tokens: TokenStream,
+    /// Its type.
+    pub ty: HostTy,
+    /// Whether it may be a tensor, so that a binding needs an annotation before tensor ops use it.
+    pub needs_annotation: bool,
+    /// Variables that it may change.
+    pub changes: Names,
+}
+
+impl<'a> Cont<'a> {
+    /// The names that are read after the value.
+    pub fn free(&self) -> Names {
+        match self {
+            Cont::Return => Names::new(),
+            Cont::Let(local, rest) => {
+                let mut names = rest.free();
+                for ident in bound(&local.pat) {
+                    names.remove(&Name::of(&ident));
+                }
+                names
+            }
+            Cont::Then(rest) => rest.free(),
+            Cont::Assign(target, rest) => {
+                let mut names = rest.free();
+                names.remove(&Name::of(target));
+                names
+            }
+            Cont::Scope(_, next) => next.free(),
+            Cont::Turn(unrolled, turn, next) => {
+                let mut names = next.free();
+                if turn + 1 < unrolled.items.len() {
+                    names.extend(mentions(unrolled.body));
+                }
+                names
+            }
+            Cont::End(region) | Cont::Leave(region, _) => region.live.clone(),
+        }
+    }
+
+    /// The loop a jump with this label means.
+    pub fn target(&self, label: Option<&Lifetime>) -> Option<&Cont<'a>> {
+        let own = match self {
+            Cont::Turn(unrolled, ..) => label.is_none_or(|label| unrolled.label.as_ref() == Some(label)),
+            Cont::End(region) => region.is_loop && label.is_none_or(|label| region.label.as_ref() == Some(label)),
+            _ => false,
+        };
+        if own { Some(self) } else { self.next().and_then(|next| next.target(label)) }
+    }
+
+    fn next(&self) -> Option<&Cont<'a>> {
+        match self {
+            Cont::Return => None,
+            Cont::Let(_, rest) | Cont::Then(rest) | Cont::Assign(_, rest) => Some(rest.next),
+            Cont::Scope(_, next) | Cont::Turn(_, _, next) => Some(next),
+            Cont::End(region) | Cont::Leave(region, _) => region.outside(),
+        }
+    }
+}
+
+impl Rest<'_> {
+    fn free(&self) -> Names {
+        free(self.stmts, self.next.free())
+    }
+}
+
+impl Walker<'_> {
+    /// Walks a block in place, and goes on with `cont` and its value.
+    pub fn block(&mut self, block: &Block, cont: &Cont) {
+        let scope = Cont::Scope(self.flow.vars.len(), cont);
+        self.stmts(&block.stmts, &scope);
+    }
+
+    /// Walks statements, and goes on with `cont` and the value of the last.
+    pub fn stmts(&mut self, mut stmts: &[Stmt], cont: &Cont) {
+        while let Some((stmt, rest)) = stmts.split_first() {
+            if self.is_over() {
+                return;
+            }
+            let after = Rest { stmts: rest, next: cont };
+            let done = match stmt {
+                Stmt::Local(local) => self.local(local, after),
+                Stmt::Item(item) => self.item(item),
+                Stmt::Expr(expr, None) if rest.is_empty() => {
+                    self.deliver(expr, cont);
+                    return;
+                }
+                Stmt::Expr(expr, _) => self.expression(expr, after),
+                Stmt::Macro(mac) => {
+                    let expr = Expr::Macro(syn::ExprMacro { attrs: mac.attrs.clone(), mac: mac.mac.clone() });
+                    if rest.is_empty() && mac.semi_token.is_none() {
+                        self.deliver(&expr, cont);
+                        return;
+                    }
+                    self.expression(&expr, after)
+                }
+            };
+            if done {
+                return;
+            }
+            stmts = rest;
+        }
+        self.resume(cont, Outcome::Value(Value::Tuple(vec![])));
+    }
+
+    /// Walks a `let`; true if what comes after was walked too.
+    fn local(&mut self, local: &Local, rest: Rest) -> bool {
+        match &local.init {
+            None => {
+                for ident in bound(&local.pat) {
+                    let mutable = matches!(&local.pat, Pat::Ident(pat) if pat.mutability.is_some());
+                    self.flow.vars.push(Var::unbound(&ident, Value::Unset, mutable));
+                }
+                // Its type may be all that tells what a later assignment gives.
+                false
+            }
+            Some(init) if init.diverge.is_some() => {
+                self.verbatim(local, &init.expr, rest);
+                false
+            }
+            Some(init) => self.one(&init.expr, &Cont::Let(local, rest)),
+        }
+    }
+
+    /// A `let .. else`: host code as a whole.
+    fn verbatim(&mut self, local: &Local, init: &Expr, rest: Rest) {
+        let names = mentions(local);
+        let mut live = rest.free();
+        live.extend(names.iter().cloned());
+        let reads = self.any_tensor(&names);
+        if reads || !self.flow.pending.is_empty() {
+            self.diag.graph_break(BreakKind::EXIT, init, "a `let .. else` may leave the function or loop");
+        }
+        self.flush(&live, &[]);
+        self.sync(&names, &live);
+        self.sync_dirty(&live);
+        self.shadow(&local.pat);
+        self.flow.steps.push(Step::Host(quote!(#local)));
+        self.bind_typed(&local.pat, &HostTy::Unknown, reads);
+    }
+
+    fn item(&mut self, item: &Item) -> bool {
+        self.flow.steps.push(Step::Host(item.to_token_stream()));
+        if let Item::Const(constant) = item
+            && let Some(dim) = self.dim(&constant.expr)
+        {
+            self.flow.vars.push(Var::bound(&constant.ident, Value::Dim(dim), false));
+        }
+        false
+    }
+
+    /// Walks an expression statement; true if what comes after was walked too.
+    fn expression(&mut self, expr: &Expr, rest: Rest) -> bool {
+        match strip(expr) {
+            Expr::Assign(assign) => match self.target(&assign.left) {
+                Some(target) => self.one(&assign.right, &Cont::Assign(&target, rest)),
+                None => self.one(expr, &Cont::Then(rest)),
+            },
+            Expr::Binary(binary) if is_compound(binary) => match self.target(&binary.left) {
+                Some(target) => {
+                    let symbol = symbol(&binary.op);
+                    let cont = Cont::Assign(&target, rest);
+                    self.live = mentions(expr);
+                    self.live.extend(cont.free());
+                    let saved = self.save();
+                    let value = self.operation(expr, &binary.left, &symbol, &binary.right);
+                    self.settle_value(value, expr, &Cont::Then(rest), saved, Some(&cont))
+                }
+                None => self.one(expr, &Cont::Then(rest)),
+            },
+            _ => self.one(expr, &Cont::Then(rest)),
+        }
+    }
+
+    /// The tensor variable that an assignment gives a new value: `y`, or `*y` of a `&mut Tensor`.
+    fn target(&self, left: &Expr) -> Option<Ident> {
+        let inner = match strip(left) {
+            Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Deref(_)) => &unary.expr,
+            other => other,
+        };
+        let ident = as_ident(inner)?;
+        let var = self.var(&Name::of(ident))?;
+        let through = !std::ptr::eq(inner, strip(left));
+        let tensor = match &var.value {
+            Value::Tensor { .. } | Value::Unset => var.exclusive == through,
+            value => value.has_tensor() && !through && !matches!(value, Value::Host(_)),
+        };
+        tensor.then(|| ident.clone())
+    }
+
+    /// Walks one expression; true if what comes after was walked too.
+    fn one(&mut self, expr: &Expr, cont: &Cont) -> bool {
+        if branch::is_control(expr) {
+            if self.touches(expr, cont) {
+                self.control(expr, cont);
+                return true;
+            }
+            self.host_statement(expr, cont);
+            return false;
+        }
+        self.simple(expr, cont)
+    }
+
+    /// Walks an expression and goes on with its value.
+    pub fn deliver(&mut self, expr: &Expr, cont: &Cont) {
+        if self.is_over() {
+            return;
+        }
+        if branch::is_control(expr) && self.touches(expr, cont) {
+            return self.control(expr, cont);
+        }
+        let saved = self.save();
+        self.live = mentions(expr);
+        self.live.extend(cont.free());
+        let value = self.eval(expr, &self.expected(cont));
+        if let Some(outcome) = self.outcome(value, expr, cont, saved) {
+            self.resume(cont, outcome);
+        }
+    }
+
+    /// Control flow that touches no tensor: it runs where it stands.
+    fn host_statement(&mut self, expr: &Expr, cont: &Cont) {
+        let code = self.host_code(expr, HostTy::Unknown, cont);
+        self.apply_outcome(cont, Outcome::Host(code));
+    }
+
+    /// Walks an expression that is no control flow; true if what comes after was walked too.
+    fn simple(&mut self, expr: &Expr, cont: &Cont) -> bool {
+        let saved = self.save();
+        self.live = mentions(expr);
+        self.live.extend(cont.free());
+        self.expected_count = expected_count(cont);
+        let value = self.eval(expr, &self.expected(cont));
+        self.expected_count = None;
+        self.settle_value(value, expr, cont, saved, None)
+    }
+
+    fn settle_value(
+        &mut self,
+        value: Result<Value, Stop>,
+        expr: &Expr,
+        cont: &Cont,
+        saved: Saved,
+        on_value: Option<&Cont>,
+    ) -> bool {
+        match self.outcome(value, expr, cont, saved) {
+            Some(Outcome::Value(value)) => {
+                self.apply_value(on_value.unwrap_or(cont), value, expr);
+                false
+            }
+            Some(outcome) => {
+                self.apply_outcome(cont, outcome);
+                false
+            }
+            None => true,
+        }
+    }
+
+    /// What an evaluation came to. `None`: what comes after was walked too.
+    fn outcome(&mut self, value: Result<Value, Stop>, expr: &Expr, cont: &Cont, saved: Saved) -> Option<Outcome> {
+        match value {
+            Ok(Value::Host(ty)) => {
+                let code = self.host_code(expr, ty, cont);
+                Some(Outcome::Host(code))
+            }
+            Ok(value) => Some(Outcome::Value(value)),
+            Err(Stop::Silent) => {
+                self.silent = true;
+                None
+            }
+            Err(Stop::Flag(flag)) => {
+                self.restore(saved);
+                self.split(&flag, expr, cont)
+            }
+            Err(Stop::Break(kind, at, reason)) => {
+                self.restore(saved);
+                Some(Outcome::Host(self.broken(kind, at, &reason, expr, cont)))
+            }
+        }
+    }
+
+    fn host_code(&mut self, expr: &Expr, ty: HostTy, cont: &Cont) -> HostCode {
+        let live = self.live_with(expr, cont);
+        self.host_code_with(expr, ty, &live)
+    }
+
+    /// Host code that reads no tensor: it runs in its place, and the graph goes on.
+    pub fn host_code_with(&mut self, expr: &Expr, ty: HostTy, live: &Names) -> HostCode {
+        if Jumps::of(expr).any() {
+            self.before_exit(expr, live);
+        } else if self.flow.pending.effects && has_effects(expr) {
+            self.diag.graph_break(BreakKind::EFFECT, expr, "an op before this statement must keep its place");
+            self.flush(live, &[]);
+        }
+        self.sync(&mentions(expr), live);
+        let changes = self.changed(expr);
+        let may_hold = mentions(expr).iter().any(|name| self.var(name).is_some_and(|var| var.needs_annotation));
+        HostCode { tokens: quote!(#expr), ty, needs_annotation: may_hold, changes }
+    }
+
+    /// A graph never spans a host statement that may leave.
+    fn before_exit(&mut self, expr: &Expr, live: &Names) {
+        if !self.flow.pending.is_empty() {
+            self.diag.graph_break(BreakKind::EXIT, expr, format!("`{}` may leave the function or loop", text(expr)));
+            self.flush(live, &[]);
+        }
+        self.sync_dirty(live);
+    }
+
+    fn broken(&mut self, kind: BreakKind, at: TokenStream, reason: &str, expr: &Expr, cont: &Cont) -> HostCode {
+        self.broken_with(kind, at, reason, expr, &cont.free())
+    }
+
+    /// Host code that reads tensors: the graph ends before it.
+    pub fn broken_with(
+        &mut self,
+        kind: BreakKind,
+        at: TokenStream,
+        reason: &str,
+        expr: &Expr,
+        after: &Names,
+    ) -> HostCode {
+        self.diag.graph_break(kind, at, reason);
+        let ty = self.read_type(expr);
+        let mut rest = expr.clone();
+        let hoisted = self.hoist(&mut rest);
+        let mut live = after.clone();
+        live.extend(mentions(&rest));
+        self.flush(&live, &hoisted);
+        self.settle(&hoisted);
+        self.sync(&mentions(&rest), &live);
+        if Jumps::of(expr).any() {
+            self.sync_dirty(&live);
+        }
+        let changes = self.changed(&rest);
+        for name in &changes {
+            self.protect(name);
+        }
+        HostCode { tokens: quote!(#rest), ty, needs_annotation: true, changes }
+    }
+
+    /// The type of a read: `x.item()` gives an element.
+    fn read_type(&mut self, expr: &Expr) -> HostTy {
+        let Expr::MethodCall(call) = strip(expr) else { return HostTy::Unknown };
+        if !["item", "to_vec"].iter().any(|read| call.method == read) {
+            return HostTy::Unknown;
+        }
+        let saved = self.save();
+        let ty = match self.eval(&call.receiver, &HostTy::Unknown) {
+            Ok(Value::Tensor { key, .. }) => HostTy::Scalar(self.tensor(key).ty.dtype),
+            _ => HostTy::Unknown,
+        };
+        self.restore(saved);
+        if call.method == "item" { ty } else { HostTy::List(Box::new(ty)) }
+    }
+
+    fn live_with(&self, expr: &Expr, cont: &Cont) -> Names {
+        let mut live = cont.free();
+        live.extend(mentions(expr));
+        live
+    }
+
+    /// The variables that host code may change.
+    fn changed(&self, expr: &Expr) -> Names {
+        let mut names = assigned(expr);
+        names.retain(|name| self.var(name).is_some_and(|var| var.mutable || var.exclusive));
+        names
+    }
+
+    /// Writes back every variable whose emitted counterpart holds an older value and is read later.
+    pub fn sync_dirty(&mut self, live: &Names) {
+        let dirty: Names = self
+            .flow
+            .vars
+            .iter()
+            .filter(|var| var.bound && var.dirty && (live.contains(&var.name) || var.exclusive))
+            .map(|var| var.name.clone())
+            .collect();
+        self.sync(&dirty, live);
+    }
+
+    /// Does with a value what `cont` says, and walks what comes after.
+    pub fn resume(&mut self, cont: &Cont, outcome: Outcome) {
+        if self.is_over() {
+            return;
+        }
+        match cont {
+            Cont::Return => self.finish(outcome),
+            Cont::Let(_, rest) | Cont::Then(rest) | Cont::Assign(_, rest) => {
+                self.apply_outcome(cont, outcome);
+                self.stmts(rest.stmts, rest.next);
+            }
+            Cont::Scope(vars, next) => {
+                self.flow.vars.truncate(*vars);
+                self.resume(next, outcome);
+            }
+            Cont::Turn(unrolled, turn, next) => {
+                self.run_host(outcome);
+                self.flow.vars.truncate(unrolled.vars);
+                self.turn(unrolled, turn + 1, next);
+            }
+            Cont::End(region) => self.end_region(region, outcome),
+            Cont::Leave(region, label) => self.leave(region, *label, outcome),
+        }
+    }
+
+    /// Runs host code for its effect.
+    pub fn run_host(&mut self, outcome: Outcome) {
+        if let Outcome::Host(HostCode { tokens, changes, .. }) = outcome {
+            self.flow.steps.push(Step::Host(quote!(#tokens;)));
+            self.forget_all(&changes);
+        }
+    }
+
+    pub fn forget_all(&mut self, changes: &Names) {
+        for name in changes {
+            if let Some(index) = self.var_index(name) {
+                self.forget(index);
+            }
+        }
+    }
+
+    fn apply_value(&mut self, cont: &Cont, value: Value, expr: &Expr) {
+        // A number or flag stays a variable of the host too, for its type follows from how it is used.
+        let is_number = matches!(value, Value::Dim(_) | Value::Float(_) | Value::Bool(_));
+        if let Cont::Let(local, _) = cont
+            && is_number
+            && !self.any_tensor(&mentions(expr))
+        {
+            self.sync(&mentions(expr), &Names::new());
+            self.shadow(&local.pat);
+            self.flow.steps.push(Step::Host(quote!(#local)));
+            return self.bind_number(local, value);
+        }
+        self.apply_outcome(cont, Outcome::Value(value));
+    }
+
+    fn apply_outcome(&mut self, cont: &Cont, outcome: Outcome) {
+        match (cont, outcome) {
+            (Cont::Let(local, rest), Outcome::Value(value)) => self.bind(&local.pat, value, &rest.free()),
+            (Cont::Let(local, _), Outcome::Host(code)) => self.bind_host(local, code),
+            (Cont::Assign(target, _), outcome) => self.assign(target, outcome),
+            (_, outcome) => self.run_host(outcome),
+        }
+    }
+
+    fn assign(&mut self, target: &Ident, outcome: Outcome) {
+        let Some(index) = self.var_index(&Name::of(target)) else { return };
+        match outcome {
+            Outcome::Value(value) => {
+                self.name_node(&value, target);
+                let var = &mut self.flow.vars[index];
+                var.value = value;
+                var.source = None;
+                var.dirty = var.bound;
+            }
+            Outcome::Host(HostCode { tokens, ty, changes, .. }) => {
+                self.protect(&Name::of(target));
+                let var = self.flow.vars[index].clone();
+                let mutability = var.mutable.then(|| quote!(mut));
+                self.flow.steps.push(Step::Host(match (var.bound, var.exclusive) {
+                    (true, true) => quote!(*#target = #tokens;),
+                    (true, false) => quote!(#target = #tokens;),
+                    (false, _) => quote!(let #mutability #target = #tokens;),
+                }));
+                let var = &mut self.flow.vars[index];
+                (var.bound, var.dirty) = (true, false);
+                if matches!(var.value, Value::Unset) {
+                    var.value = Value::Host(ty);
+                    var.needs_annotation = true;
+                } else {
+                    self.forget(index);
+                }
+                self.forget_all(&changes);
+            }
+        }
+    }
+
+    /// The function's value.
+    fn finish(&mut self, outcome: Outcome) {
+        let tokens = match outcome {
+            Outcome::Value(value) => {
+                let wanted = value.tensors();
+                self.flush(&Names::new(), &wanted);
+                self.sync_dirty(&Names::new());
+                match &value {
+                    Value::Tuple(parts) if parts.is_empty() => quote!(),
+                    Value::Poison => return,
+                    value => self.moved_tokens(value),
+                }
+            }
+            Outcome::Host(HostCode { tokens, .. }) => {
+                self.flush(&Names::new(), &[]);
+                self.sync_dirty(&Names::new());
+                tokens
+            }
+        };
+        match (self.regions > 0, tokens.is_empty()) {
+            (true, _) => self.flow.steps.push(Step::Host(quote!(return #tokens;))),
+            (false, true) => self.flow.steps.push(Step::Host(quote!(return;))),
+            (false, false) => self.flow.steps.push(Step::Value(tokens)),
+        }
+    }
+
+    /// Two paths, on one of which a flag is true; both walk the expression again.
+    fn split(&mut self, flag: &Expr, expr: &Expr, cont: &Cont) -> Option<Outcome> {
+        let key = flag.to_token_stream().to_string();
+        if self.flow.budget < 2 {
+            let reason = format!("`{}` decides what is computed, and there are too many paths", text(flag));
+            return Some(Outcome::Host(self.broken(BreakKind::PATHS, expr.to_token_stream(), &reason, expr, cont)));
+        }
+        let condition = self.host_tokens(flag);
+        let steps = std::mem::take(&mut self.flow.steps);
+        let start = super::flow::Flow { budget: self.flow.budget / 2, ..self.flow.clone() };
+        let mut path = |value: bool| {
+            self.flow = start.clone();
+            self.flow.facts.insert(key.clone(), value);
+            self.deliver(expr, cont);
+            std::mem::take(&mut self.flow.steps)
+        };
+        let (then, otherwise) = (path(true), path(false));
+        self.flow.steps = steps;
+        self.flow.steps.push(Step::Nest(vec![
+            Piece::Tokens(quote!(if #condition)),
+            Piece::Block(then),
+            Piece::Tokens(quote!(else)),
+            Piece::Block(otherwise),
+        ]));
+        None
+    }
+
+    /// The type that the place of a value has, if it is written.
+    pub fn expected(&self, cont: &Cont) -> HostTy {
+        match cont {
+            Cont::Return => self.returns.clone(),
+            Cont::Let(local, _) => match &local.pat {
+                Pat::Type(typed) => self.generics.host_ty(&typed.ty),
+                _ => HostTy::Unknown,
+            },
+            Cont::Assign(target, _) => {
+                self.var(&Name::of(target)).map_or(HostTy::Unknown, |var| self.host_ty_of(&var.value))
+            }
+            Cont::Scope(_, next) => self.expected(next),
+            Cont::Then(_) | Cont::Turn(..) => HostTy::Unknown,
+            Cont::End(region) | Cont::Leave(region, _) => region.expected.clone(),
+        }
+    }
+}
+
+/// How many parts a `let [a, b] = ..` takes.
+fn expected_count(cont: &Cont) -> Option<usize> {
+    let Cont::Let(local, _) = cont else { return None };
+    let pat = match &local.pat {
+        Pat::Type(typed) => &typed.pat,
+        pat => pat,
+    };
+    match pat {
+        Pat::Slice(slice) if !slice.elems.iter().any(|elem| matches!(elem, Pat::Rest(_))) => Some(slice.elems.len()),
+        _ => None,
+    }
+}
