@@ -16,3 +16,6 @@ pub(crate) use faults::FaultCell;
 use kernel_dtypes::instantiate;
 pub(crate) use program::Program;
 pub(crate) use run::{Call, guards_hold, run};
+
+#[cfg(test)]
+mod tests;
