@@ -126,8 +126,8 @@ pub fn raise(error: Error) -> ! {
 /// ```
 /// use fuse_runtime::error::{catch, raise};
 /// use fuse_runtime::{Error, ErrorKind};
-/// let caught = catch(|| raise(Error::index("embedding", "index 4 is out of range")));
-/// assert_eq!(caught.map(|()| ()).unwrap_err().kind(), ErrorKind::Index);
+/// let caught: Result<(), Error> = catch(|| raise(Error::index("embedding", "index 4 is out of range")));
+/// assert_eq!(caught.unwrap_err().kind(), ErrorKind::Index);
 /// ```
 pub fn catch<R>(body: impl FnOnce() -> R) -> Result<R> {
     CATCHING.set(CATCHING.get() + 1);
@@ -175,8 +175,9 @@ mod tests {
 
     #[test]
     fn raise_outside_of_catch_panics_with_the_error() {
-        let outcome = catch_unwind(|| raise(Error::shape("add", "[2] and [3] do not broadcast")));
-        let error = outcome.map(|()| ()).unwrap_err().downcast::<Error>().unwrap();
+        let outcome: std::thread::Result<()> =
+            catch_unwind(|| raise(Error::shape("add", "[2] and [3] do not broadcast")));
+        let error = outcome.unwrap_err().downcast::<Error>().unwrap();
         assert_eq!(error.kind(), ErrorKind::Shape);
     }
 }

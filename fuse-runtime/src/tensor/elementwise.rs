@@ -3,7 +3,7 @@
 use super::call::call;
 use super::operand::{Arms, Chosen, exact, tensor};
 use super::{AnyRank, Broadcast, Max, Operand, Rank, Tensor};
-use crate::dtype::{Bits, Element, Float, Int, Num};
+use crate::dtype::{Element, Float, Num};
 use fuse_compiler::op::Attr;
 
 impl<T: Num, const R: usize> Tensor<T, R> {

@@ -3,7 +3,7 @@
 use super::call::{axis, call};
 use super::operand::tensor;
 use super::{Lower, Lowered, Rank, Tensor};
-use crate::dtype::{Element, Float};
+use crate::dtype::Float;
 
 use fuse_compiler::op::Attr;
 use fuse_compiler::types::Dim;
