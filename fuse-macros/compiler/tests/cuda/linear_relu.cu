@@ -188,7 +188,7 @@ static __device__ __forceinline__ void fuse_multiply_tile(
 }
 
 #if defined(KERNEL_k0_matmul)
-// k0_matmul: map[x.0, w.1] matmul3 = product
+// k0_matmul: map[x.0, w.1] product3 = product
 //   src/lib.rs:2  matmul(..)
 extern "C" __global__ void __launch_bounds__(256) k0_matmul(
     const fuse_bf16* left,
@@ -196,8 +196,8 @@ extern "C" __global__ void __launch_bounds__(256) k0_matmul(
     const fuse_bf16* right,
     const fuse_matrix right_strides,
     const fuse_shape shape,
-    fuse_bf16* matmul3_ptr,
-    const fuse_strides<RANK> matmul3_strides) {
+    fuse_bf16* product3_ptr,
+    const fuse_strides<RANK> product3_strides) {
     const long long tiles_n = (shape.n + 63) / 64;
     const long long tiles_m = (shape.m + 63) / 64;
     const long long n0 = blockIdx.x % tiles_n * 64;
@@ -213,19 +213,19 @@ extern "C" __global__ void __launch_bounds__(256) k0_matmul(
             if (m >= shape.m || n >= shape.n) continue;
             const fuse_at<RANK> at = {batch.axis[0], batch.axis[1], batch.axis[2], m, n};
             const float product2 = fuse_rounded<fuse_bf16>(product[i][j]);
-            matmul3_ptr[fuse_offset(at, matmul3_strides)] = fuse_element<fuse_bf16>::of(product2);
+            product3_ptr[fuse_offset(at, product3_strides)] = fuse_element<fuse_bf16>::of(product2);
         }
     }
 }
 #endif
 
 #if defined(KERNEL_k1_add_relu)
-// k1_add_relu: map[x.0, broadcast(w.1, b.0)] relu5 = relu(add(matmul3, b))
+// k1_add_relu: map[x.0, broadcast(w.1, b.0)] relu5 = relu(add(product3, b))
 //   src/lib.rs:3  add(..)
 //   src/lib.rs:4  relu(..)
 extern "C" __global__ void __launch_bounds__(256) k1_add_relu(
-    const fuse_bf16* matmul3_ptr,
-    const fuse_strides<RANK> matmul3_strides,
+    const fuse_bf16* product3_ptr,
+    const fuse_strides<RANK> product3_strides,
     const fuse_bf16* b_ptr,
     const fuse_strides<RANK> b_strides,
     fuse_bf16* relu5_ptr,
@@ -234,7 +234,7 @@ extern "C" __global__ void __launch_bounds__(256) k1_add_relu(
     const IDX accesses = (IDX)((outer.points + VEC - 1) / VEC);
     const IDX first = (IDX)blockIdx.x * 512 + threadIdx.x;
     fuse_at<RANK> at[2];
-    fuse_bf16 matmul3_in[2][VEC];
+    fuse_bf16 product3_in[2][VEC];
     fuse_bf16 b_in[2][VEC];
 #pragma unroll
     for (int u = 0; u < 2; ++u) {
@@ -243,7 +243,7 @@ extern "C" __global__ void __launch_bounds__(256) k1_add_relu(
         const int live = (int)min((long long)VEC, outer.points - (long long)access * VEC);
         at[u] = fuse_unravel(access, outer);
         at[u].axis[RANK - 1] *= VEC;
-        fuse_read<STEP_0>(matmul3_in[u], matmul3_ptr + fuse_offset(at[u], matmul3_strides), matmul3_strides.axis[RANK - 1], live);
+        fuse_read<STEP_0>(product3_in[u], product3_ptr + fuse_offset(at[u], product3_strides), product3_strides.axis[RANK - 1], live);
         fuse_read<STEP_1>(b_in[u], b_ptr + fuse_offset(at[u], b_strides), b_strides.axis[RANK - 1], live);
     }
 #pragma unroll
@@ -254,9 +254,9 @@ extern "C" __global__ void __launch_bounds__(256) k1_add_relu(
         fuse_bf16 relu5_out[VEC];
 #pragma unroll
         for (int v = 0; v < VEC; ++v) {
-            const float matmul3 = fuse_to_compute(matmul3_in[u][v]);
+            const float product3 = fuse_to_compute(product3_in[u][v]);
             const float b = fuse_to_compute(b_in[u][v]);
-            const float add = fuse_rounded<fuse_bf16>(matmul3 + b);
+            const float add = fuse_rounded<fuse_bf16>(product3 + b);
             const float relu = fuse_rounded<fuse_bf16>((add < 0 ? 0 : add));
             relu5_out[v] = fuse_element<fuse_bf16>::of(relu);
         }

@@ -10,7 +10,7 @@ use super::row::total;
 use super::scope::{Reach, Scope};
 use super::signature;
 use super::stores::outgoing;
-use super::writer::Writer;
+use crate::emit::writer::Writer;
 use crate::plan::abi::{THREADS, TILE_COLUMNS};
 use crate::plan::{Expr, Level, Phase, StmtId};
 

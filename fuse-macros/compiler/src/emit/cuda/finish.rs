@@ -5,7 +5,7 @@ use super::params::policy;
 use super::row::{is_reduce, total};
 use super::scope::{Reach, Scope};
 use super::stores::outgoing;
-use super::writer::Writer;
+use crate::emit::writer::Writer;
 use crate::plan::{Level, StmtId};
 
 /// The line that leaves the value of a row.

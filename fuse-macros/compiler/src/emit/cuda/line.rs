@@ -5,7 +5,7 @@ use super::params::{parameters, policy};
 use super::scope::{Reach, Scope, round};
 use super::signature;
 use super::stores::{outgoing, scatter};
-use super::writer::Writer;
+use crate::emit::writer::Writer;
 use crate::plan::{Expr, Level, Phase, StmtId};
 
 /// Threads of a block: few, since a line keeps its thread busy and there may not be many.

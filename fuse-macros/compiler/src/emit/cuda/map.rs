@@ -2,8 +2,8 @@
 
 use super::params::parameters;
 use super::scope::{Reach, Scope};
-use super::writer::Writer;
 use super::{signature, stores::outgoing};
+use crate::emit::writer::Writer;
 use crate::plan::abi::{THREADS, UNROLL};
 use crate::plan::{Expr, Level, StmtId};
 

@@ -5,7 +5,7 @@ use super::params::matmul_parameters;
 use super::scope::{Reach, Scope, compute_type};
 use super::signature;
 use super::stores::outgoing;
-use super::writer::Writer;
+use crate::emit::writer::Writer;
 use crate::plan::abi::{THREADS, TILE_PRODUCT, c_type};
 use crate::plan::{Level, Matmul};
 

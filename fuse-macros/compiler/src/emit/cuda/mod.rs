@@ -9,17 +9,15 @@ mod line;
 mod literal;
 mod map;
 mod matmul;
-mod names;
 mod params;
 mod row;
 mod scope;
 mod stores;
-mod writer;
 
+use crate::emit::writer::Writer;
 use crate::plan::{Kernel, Kind, Plan, Step};
 use crate::types::DType;
 use scope::Scope;
-use writer::Writer;
 
 /// The CUDA text of a plan.
 pub fn text(plan: &Plan) -> String {

@@ -9,7 +9,7 @@ use super::params::{parameters, policy};
 use super::scope::{Reach, Scope, round};
 use super::signature;
 use super::stores::outgoing;
-use super::writer::Writer;
+use crate::emit::writer::Writer;
 use crate::plan::abi::Arg;
 use crate::plan::{Expr, Level, Phase, StmtId};
 

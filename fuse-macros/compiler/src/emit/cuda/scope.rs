@@ -1,11 +1,21 @@
 //! What a kernel's text calls its operands and values, and how a statement is written.
 
 use super::literal::literal;
-use super::names::Names;
+use crate::emit::names::Names;
+use crate::emit::substitute;
 use crate::op::{Op, Reduction};
 use crate::plan::abi::{c_type, divides_integers, leaf_dtype, store_dtype};
 use crate::plan::{Expr, Kernel, LeafSource, Level, Phases, Plan, StmtId};
 use crate::types::DType;
+
+/// What the text and its helpers use themselves, C++ keywords, and CUDA functions that op texts may call.
+const RESERVED: &str = "RANK INNER_RANK VEC IDX TEAM ITEMS STREAM SPLIT THREADS GROUPS UNROLL first access accesses at live row rows lane len \
+    outer inner u v e i j k m n base block blocks chunk chunks counters fault call seed item column columns tile tiles product shape left right \
+    start end batch alignas asm auto bool break case catch char class const constexpr continue default delete do double else enum explicit \
+    export extern false float for friend goto if inline int long mutable namespace new noexcept nullptr operator private protected public \
+    register return short signed sizeof static struct switch template this throw true try typedef typeid typename union unsigned using virtual \
+    void volatile while abs acos asin atan ceil cos cosh erf exp exp2 expm1 floor fmod log log1p log2 max min pow round rsqrt sin sinh sqrt tan \
+    tanh threadIdx blockIdx blockDim gridDim and or not xor signbit isnan isinf isfinite y0 y1 yn j0 j1 jn";
 
 /// Names of one kernel.
 pub(super) struct Scope<'a> {
@@ -38,7 +48,7 @@ pub(super) trait Reach {
 
 impl<'a> Scope<'a> {
     pub(super) fn new(plan: &'a Plan, kernel: &'a Kernel) -> Self {
-        let mut names = Names::new();
+        let mut names = Names::new(RESERVED);
         names.reserve(&kernel.name);
         let mut stem = |wanted: &str| names.fresh(wanted, OPERAND);
         let leaves = kernel.leaves.iter().map(|leaf| match &leaf.source {
@@ -170,11 +180,6 @@ impl<'a> Scope<'a> {
 /// The compute type of an element type.
 pub(super) fn compute_type(dtype: DType) -> String {
     c_type(dtype.compute()).to_owned()
-}
-
-/// The text of a row with operands in the places of `{0}`, `{1}`, ...
-pub(crate) fn substitute(text: &str, operands: &[String]) -> String {
-    operands.iter().enumerate().fold(text.to_owned(), |text, (k, operand)| text.replace(&format!("{{{k}}}"), operand))
 }
 
 /// A value rounded to its element type. What comes from memory or enters at the compute type stays as it is.

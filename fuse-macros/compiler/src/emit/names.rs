@@ -7,19 +7,10 @@ pub(crate) struct Names {
     used: BTreeSet<String>,
 }
 
-/// What generated text and its helpers use themselves, C++ keywords, and CUDA functions that op texts may call.
-const RESERVED: &str = "RANK INNER_RANK VEC IDX TEAM ITEMS STREAM SPLIT THREADS GROUPS UNROLL first access accesses at live row rows lane len \
-    outer inner u v e i j k m n base block blocks chunk chunks counters fault call seed item column columns tile tiles product shape left right \
-    alignas asm auto bool break case catch char class const constexpr continue default delete do double else enum explicit export extern false \
-    float for friend goto if inline int long mutable namespace new noexcept nullptr operator private protected public register return short \
-    signed sizeof static struct switch template this throw true try typedef typeid typename union unsigned using virtual void volatile while \
-    abs acos asin atan ceil cos cosh erf exp exp2 expm1 floor fmod log log1p log2 max min pow round rsqrt sin sinh sqrt tan tanh threadIdx \
-    blockIdx blockDim gridDim and or not xor signbit isnan isinf isfinite y0 y1 yn j0 j1 jn";
-
 impl Names {
-    /// Only what is reserved.
-    pub(crate) fn new() -> Self {
-        Names { used: RESERVED.split_whitespace().map(str::to_owned).collect() }
+    /// Only what is reserved, separated by spaces.
+    pub(crate) fn new(reserved: &str) -> Self {
+        Names { used: reserved.split_whitespace().map(str::to_owned).collect() }
     }
 
     /// Makes a name unavailable.
@@ -65,7 +56,7 @@ mod tests {
 
     #[test]
     fn names_are_the_users_where_they_can_be() {
-        let mut names = Names::new();
+        let mut names = Names::new("len");
         assert_eq!(names.fresh("hidden", &[]), "hidden");
         assert_eq!(names.fresh("hidden", &[]), "hidden2");
         assert_eq!(names.fresh("len", &[]), "len2");
