@@ -141,7 +141,8 @@ impl RawTensor {
     /// The bytes of the elements in row-major order, where they lie so on the host.
     pub fn as_bytes(&self) -> Option<&[u8]> {
         let buffer = self.storage.as_cpu().filter(|_| self.layout.is_contiguous())?;
-        let start = self.layout.offset() as usize * self.dtype.bytes();
+        // A tensor without elements may start anywhere.
+        let start = if self.numel() == 0 { 0 } else { self.layout.offset() as usize * self.dtype.bytes() };
         Some(&buffer.as_slice()[start..start + self.numel() * self.dtype.bytes()])
     }
 
