@@ -44,9 +44,9 @@ impl Device {
     /// Panics where `FUSE_DEVICE` names a device that does not exist: silently running elsewhere would mislead.
     #[track_caller]
     pub fn best() -> Self {
-        match std::env::var("FUSE_DEVICE") {
-            Ok(name) => name.parse().unwrap_or_else(|error| crate::error::raise(error)),
-            Err(_) => Device::cuda(0).unwrap_or(Device::cpu()),
+        match crate::env::device() {
+            Some(name) => name.parse().unwrap_or_else(|error| crate::error::raise(error)),
+            None => Device::cuda(0).unwrap_or(Device::cpu()),
         }
     }
 

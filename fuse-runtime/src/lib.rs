@@ -8,6 +8,7 @@ pub mod cuda;
 pub mod device;
 pub mod dtype;
 pub mod eager;
+mod env;
 pub mod error;
 mod exec;
 pub mod layout;

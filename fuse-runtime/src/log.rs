@@ -30,7 +30,7 @@ const TOPICS: [(&str, Topic); 5] = [
 pub fn enabled(topic: Topic) -> bool {
     static ENABLED: OnceLock<u8> = OnceLock::new();
     let enabled = ENABLED.get_or_init(|| {
-        let list = std::env::var("FUSE_LOG").unwrap_or_default();
+        let list = crate::env::log_topics();
         let (mask, unknown) = parse(&list);
         for word in unknown {
             warn(format_args!("FUSE_LOG: unknown topic `{word}`, known are {}", known()));

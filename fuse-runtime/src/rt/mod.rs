@@ -1,6 +1,7 @@
 //! What emitted code talks to. Public for the macro, not for people: names here may change with any version.
 
 mod body;
+mod host;
 mod indexed;
 mod ins;
 mod outs;
@@ -11,6 +12,7 @@ mod simd;
 pub use crate::math;
 pub use crate::reduce;
 pub use body::{Body, DynBody};
+pub use host::{HostInt, int, wants_eager};
 pub use indexed::{Gather, Scatter};
 pub use ins::Ins;
 pub use outs::Outs;

@@ -1,0 +1,35 @@
+//! Host values on their way into a graph.
+
+/// A host integer that a size is made of.
+pub trait HostInt: Copy {
+    /// The value. Sizes beyond 63 bits do not exist.
+    fn as_int(self) -> i64;
+}
+
+macro_rules! integers {
+    ($($ty:ty)*) => {$(
+        impl HostInt for $ty {
+            fn as_int(self) -> i64 {
+                self as i64
+            }
+        }
+    )*};
+}
+
+integers! { u8 u16 u32 u64 usize i8 i16 i32 i64 isize }
+
+impl<T: HostInt> HostInt for &T {
+    fn as_int(self) -> i64 {
+        (*self).as_int()
+    }
+}
+
+/// A host integer as a graph takes it.
+pub fn int(value: impl HostInt) -> i64 {
+    value.as_int()
+}
+
+/// Whether `FUSE_BACKEND=eager` asks compiled functions to run their originals.
+pub fn wants_eager() -> bool {
+    crate::env::wants_eager()
+}
