@@ -20,6 +20,8 @@ pub trait Ordered: Copy + Send + Sync + 'static {
     fn key(self, nan: Self::Key) -> Self::Key;
     /// The value of a key.
     fn value(key: Self::Key) -> Self;
+    /// `key(b)` for every block `b`, on all threads; compiled once a type, here.
+    fn keys(blocks: usize, key: &(dyn Fn(usize) -> Self::Key + Sync)) -> Vec<Self::Key>;
 }
 
 macro_rules! integers {
@@ -37,6 +39,9 @@ macro_rules! integers {
             #[inline(always)]
             fn value(key: Self::Key) -> Self {
                 key
+            }
+            fn keys(blocks: usize, key: &(dyn Fn(usize) -> Self::Key + Sync)) -> Vec<Self::Key> {
+                (0..blocks).into_par_iter().map(key).collect()
             }
         }
     )*};
@@ -65,6 +70,9 @@ macro_rules! floats {
             fn value(key: $key) -> Self {
                 // Both keys of NaN decode to NaNs.
                 <$ty>::from_bits(flip(key) as _)
+            }
+            fn keys(blocks: usize, key: &(dyn Fn(usize) -> Self::Key + Sync)) -> Vec<Self::Key> {
+                (0..blocks).into_par_iter().map(key).collect()
             }
         }
 
@@ -97,14 +105,14 @@ floats! {
 #[inline(always)]
 pub fn max<A: Ordered>(n: usize, value: impl Fn(usize) -> A + Sync) -> A {
     let key = |i| below(n, i, &value).key(A::HIGHEST);
-    if n == 0 { A::LEAST } else { A::value(extreme(n, A::LOWEST, Ord::max, key)) }
+    if n == 0 { A::LEAST } else { A::value(extreme::<A>(n, A::LOWEST, Ord::max, key)) }
 }
 
 /// The smallest of `value(0), .., value(n - 1)`; the highest value of the type for none.
 #[inline(always)]
 pub fn min<A: Ordered>(n: usize, value: impl Fn(usize) -> A + Sync) -> A {
     let key = |i| below(n, i, &value).key(A::LOWEST);
-    if n == 0 { A::MOST } else { A::value(extreme(n, A::HIGHEST, Ord::min, key)) }
+    if n == 0 { A::MOST } else { A::value(extreme::<A>(n, A::HIGHEST, Ord::min, key)) }
 }
 
 /// The first index of the largest of `value(0), .., value(n - 1)`, the first NaN if there is one.
@@ -123,22 +131,22 @@ pub fn argmin<A: Ordered>(n: usize, value: impl Fn(usize) -> A + Sync) -> i64 {
 
 /// The extreme of the keys of `0..n`; the order of combining does not matter, so blocks go to any thread.
 #[inline(always)]
-fn extreme<K: Copy + Send + Sync>(
+fn extreme<A: Ordered>(
     n: usize,
-    identity: K,
-    pick: impl Fn(K, K) -> K + Copy + Send + Sync,
-    key: impl Fn(usize) -> K + Sync,
-) -> K {
+    identity: A::Key,
+    pick: impl Fn(A::Key, A::Key) -> A::Key + Copy + Sync,
+    key: impl Fn(usize) -> A::Key + Sync,
+) -> A::Key {
     if n < PARALLEL {
         return block_extreme(0, n, identity, pick, &key);
     }
-    let block = |b: usize| {
+    let blocks = A::keys(n.div_ceil(BLOCK), &|b| {
         vectorised(
             #[inline(always)]
             || block_extreme(b * BLOCK, ((b + 1) * BLOCK).min(n), identity, pick, &key),
         )
-    };
-    (0..n.div_ceil(BLOCK)).into_par_iter().map(block).reduce(|| identity, pick)
+    });
+    blocks.into_iter().fold(identity, pick)
 }
 
 #[inline(always)]

@@ -5,11 +5,24 @@ use crate::rt::vectorised;
 use rayon::prelude::*;
 
 /// An accumulator of sums and products: f32, f64 or i64.
-pub trait Accumulate: Number + Send + Sync + 'static {}
+pub trait Accumulate: Number + Send + Sync + 'static {
+    /// Puts `value(c)` in place `c`, for every place, on all threads.
+    ///
+    /// A method of each type and not a generic function, so that the machinery of threads is compiled once, here.
+    fn fill(places: &mut [Self], value: &(dyn Fn(usize) -> Self + Sync));
+}
 
-impl Accumulate for f32 {}
-impl Accumulate for f64 {}
-impl Accumulate for i64 {}
+macro_rules! accumulators {
+    ($($ty:ty)*) => {$(
+        impl Accumulate for $ty {
+            fn fill(places: &mut [Self], value: &(dyn Fn(usize) -> Self + Sync)) {
+                places.par_iter_mut().enumerate().for_each(|(c, place)| *place = value(c));
+            }
+        }
+    )*};
+}
+
+accumulators! { f32 f64 i64 }
 
 /// Elements of a row that are added together before the next ones.
 pub(super) const BLOCK: usize = 16384;
@@ -75,8 +88,8 @@ fn row<A: Accumulate>(
             *lane = chunk(c);
         }
     } else {
-        lanes[..chunks].par_iter_mut().enumerate().for_each(|(c, lane)| {
-            *lane = vectorised(
+        A::fill(&mut lanes[..chunks], &|c| {
+            vectorised(
                 #[inline(always)]
                 || chunk(c),
             )

@@ -20,7 +20,7 @@ pub(super) struct Bound {
 /// One operand.
 pub(super) struct Operand {
     /// The memory, alive until the launch; none for virtual tensors of positions.
-    pub tensor: Option<RawTensor>,
+    _tensor: Option<RawTensor>,
     /// The address of the first element, or the first position of a virtual tensor.
     pub start: u64,
     /// Extent and stride of the axis a gather or scatter moves along.
@@ -78,12 +78,12 @@ fn bind_store(store: &Store, onto: &[usize], buffers: &mut Buffers<'_>, sizes: &
 impl Operand {
     fn of(tensor: RawTensor, onto: &[usize]) -> Self {
         let access = access(tensor.layout(), onto, tensor.address(), tensor.dtype().bytes(), false);
-        Operand { start: tensor.address(), axis: [0; 2], access, tensor: Some(tensor) }
+        Operand { start: tensor.address(), axis: [0; 2], access, _tensor: Some(tensor) }
     }
 
     fn positions(layout: &Layout, onto: &[usize]) -> Self {
         let access = access(layout, onto, 0, 0, false);
-        Operand { start: layout.offset() as u64, axis: [0; 2], access, tensor: None }
+        Operand { start: layout.offset() as u64, axis: [0; 2], access, _tensor: None }
     }
 
     fn indexed(
@@ -101,7 +101,7 @@ impl Operand {
         let start = tensor.address().wrapping_add_signed(moved);
         let along = [tensor.shape()[axis] as i64, tensor.layout().strides()[axis] as i64];
         let access = access(&layout, onto, start, bytes, true);
-        Ok(Operand { start, axis: along, access, tensor: Some(tensor) })
+        Ok(Operand { start, axis: along, access, _tensor: Some(tensor) })
     }
 }
 

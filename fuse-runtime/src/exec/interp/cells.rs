@@ -54,6 +54,9 @@ pub(super) struct Cells {
     used: usize,
 }
 
+/// Blocks of up to a megabyte are kept between runs.
+const KEPT_LINES: usize = (1 << 20) / size_of::<Line>();
+
 thread_local! {
     /// Kept between runs, so that a run takes no memory from the system.
     static CELLS: RefCell<Vec<Cells>> = const { RefCell::new(Vec::new()) };
@@ -70,6 +73,8 @@ impl Cells {
         cells.spread.resize(statements, None);
         cells.used = 0;
         run(&mut cells);
+        // What a few very long rows took is given back.
+        cells.blocks.retain(|block| block.len() <= KEPT_LINES);
         CELLS.with_borrow_mut(|kept| kept.push(cells));
     }
 
