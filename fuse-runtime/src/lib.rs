@@ -27,6 +27,7 @@ pub mod tensor;
 pub use device::Device;
 pub use dtype::{Bits, Element, Float, Int, Num};
 pub use error::{Error, ErrorKind, Result};
+pub use fuse_compiler::report::{self, Explanation};
 pub use layout::Layout;
 pub use raw::RawTensor;
 pub use tensor::Tensor;

@@ -14,5 +14,6 @@ pub mod options;
 #[cfg(feature = "syn")]
 pub mod parse;
 pub mod plan;
+pub mod report;
 pub mod schedule;
 pub mod types;

@@ -5,6 +5,7 @@ mod host;
 mod indexed;
 mod ins;
 mod outs;
+mod report;
 mod scalar;
 mod segment;
 mod simd;
@@ -16,6 +17,7 @@ pub use host::{HostInt, int, wants_eager};
 pub use indexed::{Gather, Scatter};
 pub use ins::Ins;
 pub use outs::Outs;
+pub use report::explanation;
 pub use scalar::{Scalar, scalar};
 pub use segment::{Inputs, Segment};
 

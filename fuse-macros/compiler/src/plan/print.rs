@@ -26,6 +26,20 @@ pub fn kernel(plan: &Plan, kernel: &Kernel) -> String {
     format!("{} {}", domain(plan, kernel), Body::of(plan, kernel).text())
 }
 
+/// A product of matrices: its extents, then what it and its epilogue compute.
+pub fn matmul(plan: &Plan, matmul: &Matmul) -> String {
+    let buf = |operand: &super::Operand| plan.bufs[operand.buf.0 as usize].name.clone();
+    let mut body = Body::of(plan, &matmul.epilogue);
+    body.product = format!("matmul({}, {})", buf(&matmul.a), buf(&matmul.b));
+    format!("{} {}", product(plan, matmul), body.text())
+}
+
+/// The extents of a product: `matmul[b, m, n, k]`.
+pub fn product(plan: &Plan, matmul: &Matmul) -> String {
+    let extents = [matmul.batch.as_slice(), &[matmul.m.clone(), matmul.n.clone(), matmul.k.clone()]].concat();
+    format!("matmul[{}]", dims(plan, &extents))
+}
+
 /// How a kernel walks its domain: `map[n]`, `row[b | d]` with the reduced axes behind the bar.
 pub fn domain(plan: &Plan, kernel: &Kernel) -> String {
     let kind = match kernel.kind {
@@ -47,14 +61,6 @@ pub fn dim(plan: &Plan, formula: &Dim) -> String {
 
 fn dims(plan: &Plan, formulas: &[Dim]) -> String {
     formulas.iter().map(|d| dim(plan, d)).collect::<Vec<_>>().join(", ")
-}
-
-fn matmul(plan: &Plan, matmul: &Matmul) -> String {
-    let buf = |operand: &super::Operand| plan.bufs[operand.buf.0 as usize].name.clone();
-    let extents = [matmul.batch.as_slice(), &[matmul.m.clone(), matmul.n.clone(), matmul.k.clone()]].concat();
-    let mut body = Body::of(plan, &matmul.epilogue);
-    body.product = format!("matmul({}, {})", buf(&matmul.a), buf(&matmul.b));
-    format!("matmul[{}] {}", dims(plan, &extents), body.text())
 }
 
 /// Prints statements, the shared ones by name.

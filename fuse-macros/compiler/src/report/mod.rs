@@ -1,0 +1,198 @@
+//! What became of a function: its graphs, their kernels with the ops fused in them, the bytes they move, and its breaks.
+//!
+//! The macro writes the report at compile time, the runtime reads it back; it needs neither a GPU nor a run.
+
+mod bytes;
+mod html;
+
+use crate::diag::Break;
+use crate::graph::Place;
+use crate::plan::{Kernel, Plan, Step, print};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What became of a compiled function.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Explanation {
+    function: String,
+    graphs: Vec<GraphReport>,
+    breaks: Vec<Break>,
+}
+
+/// One graph: the tensor ops between two breaks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GraphReport {
+    /// Its name.
+    pub name: String,
+    /// Its kernels in launch order.
+    pub kernels: Vec<KernelReport>,
+    /// How many launches one call takes; a product of matrices by a library and what is left of its epilogue are two.
+    pub launches: usize,
+    /// Bytes that op by op execution would have written and read again, as a formula in the dims.
+    pub saved: String,
+    /// Ops that stayed apart, and why.
+    pub missed: Vec<MissedFusion>,
+}
+
+/// One kernel.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelReport {
+    /// Its entry point.
+    pub name: String,
+    /// How it walks its domain, such as `row[B | D]` with the reduced dims behind the bar.
+    pub domain: String,
+    /// What it computes, in one line.
+    pub program: String,
+    /// The places of the ops in it, in program order.
+    pub ops: Vec<Place>,
+    /// Bytes read, as a formula in the dims.
+    pub read: String,
+    /// Bytes written, as a formula in the dims.
+    pub written: String,
+}
+
+/// Two ops that might have shared a kernel.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MissedFusion {
+    /// Why they do not.
+    pub reason: String,
+    /// The op that starts a kernel of its own.
+    pub place: Place,
+}
+
+impl Explanation {
+    /// The report of a function from its plans, one a graph in program order, and its breaks.
+    pub fn new(function: impl Into<String>, plans: &[Plan], breaks: Vec<Break>) -> Self {
+        Explanation { function: function.into(), graphs: plans.iter().map(graph).collect(), breaks }
+    }
+
+    /// The report as text that [`Explanation::from_text`] reads back.
+    pub fn to_text(&self) -> String {
+        ron::to_string(self).expect("a report is plain data")
+    }
+
+    /// The report behind a text of [`Explanation::to_text`].
+    ///
+    /// # Panics
+    /// If it is none.
+    pub fn from_text(text: &str) -> Self {
+        ron::from_str(text).expect("the text was written by this version")
+    }
+
+    /// The name of the function.
+    pub fn function(&self) -> &str {
+        &self.function
+    }
+
+    /// The graphs in program order.
+    pub fn graphs(&self) -> &[GraphReport] {
+        &self.graphs
+    }
+
+    /// The kernels of all graphs in launch order.
+    pub fn kernels(&self) -> Vec<&KernelReport> {
+        self.graphs.iter().flat_map(|g| &g.kernels).collect()
+    }
+
+    /// How many launches one call takes that goes through every graph once.
+    pub fn launches(&self) -> usize {
+        self.graphs.iter().map(|g| g.launches).sum()
+    }
+
+    /// Where host code runs between graphs.
+    pub fn breaks(&self) -> &[Break] {
+        &self.breaks
+    }
+
+    /// The graphs as a page of their own, a box a kernel, for people who would rather look.
+    pub fn to_html(&self) -> String {
+        html::page(self)
+    }
+}
+
+fn graph(plan: &Plan) -> GraphReport {
+    let missed = plan.decisions.iter().filter(|d| !d.fused);
+    GraphReport {
+        name: plan.name.clone(),
+        kernels: plan.steps.iter().map(|step| step_report(plan, step)).collect(),
+        launches: plan.launches(),
+        saved: bytes::saved(plan),
+        missed: missed.map(|d| MissedFusion { reason: d.reason.clone(), place: place(plan, d.place) }).collect(),
+    }
+}
+
+fn step_report(plan: &Plan, step: &Step) -> KernelReport {
+    let (kernel, domain, program): (&Kernel, String, String) = match step {
+        Step::Kernel(kernel) => (kernel, print::domain(plan, kernel), print::kernel(plan, kernel)),
+        Step::Matmul(matmul) => (&matmul.epilogue, print::product(plan, matmul), print::matmul(plan, matmul)),
+    };
+    let mut ops: Vec<Place> = kernel.ops.iter().map(|p| place(plan, *p)).collect();
+    ops.dedup();
+    let (read, written) = bytes::moved(plan, step);
+    KernelReport { name: kernel.name.clone(), domain, program, ops, read, written }
+}
+
+fn place(plan: &Plan, index: u32) -> Place {
+    plan.places.get(index as usize).cloned().unwrap_or_default()
+}
+
+/// A count with its noun.
+fn count(n: usize, noun: &str) -> String {
+    let plural = match (n, noun) {
+        (1, _) => "",
+        (_, "launch") => "es",
+        _ => "s",
+    };
+    format!("{n} {noun}{plural}")
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = [
+            count(self.graphs.len(), "graph"),
+            count(self.kernels().len(), "kernel"),
+            count(self.launches(), "launch"),
+            count(self.breaks.len(), "break"),
+        ];
+        writeln!(f, "{}: {}", self.function, counts.join(", "))?;
+        for graph in &self.graphs {
+            write!(f, "\n{graph}")?;
+        }
+        for b in &self.breaks {
+            writeln!(f, "\nbreak {} at {}:{}:{}: {}", b.code, b.file, b.line, b.column, b.reason)?;
+            writeln!(f, "  help: {}", b.hint)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for GraphReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "graph {}: {}", self.name, count(self.launches, "launch"))?;
+        for kernel in &self.kernels {
+            write!(f, "{kernel}")?;
+        }
+        if self.saved != "0" {
+            writeln!(f, "  fusion saved {} bytes of writes and reads", self.saved)?;
+        }
+        for missed in &self.missed {
+            writeln!(f, "  not fused: {}{}", missed.reason, at(&missed.place))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for KernelReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "  {}  {}", self.name, self.domain)?;
+        for place in self.ops.iter().filter(|p| !p.text.is_empty()) {
+            let text = place.text.split_whitespace().collect::<Vec<_>>().join(" ");
+            writeln!(f, "    {}:{}  {text}", place.file, place.line)?;
+        }
+        writeln!(f, "    reads {} bytes, writes {} bytes", self.read, self.written)
+    }
+}
+
+fn at(place: &Place) -> String {
+    if place.file.is_empty() { String::new() } else { format!(" ({}:{}  {})", place.file, place.line, place.text) }
+}

@@ -1,0 +1,25 @@
+//! The loops that the compiler's own tests review are code this runtime accepts.
+
+macro_rules! programs {
+    ($($name:ident)*) => {$(
+        #[allow(dead_code)]
+        mod $name {
+            include!(concat!("../fuse-macros/compiler/tests/loops/", stringify!($name), ".rs"));
+        }
+    )*
+
+        #[test]
+        fn every_reviewed_program_is_compiled_here() {
+            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fuse-macros/compiler/tests/loops");
+            let files = std::fs::read_dir(folder).expect("the folder lies in the repository");
+            let name = |file: std::fs::DirEntry| file.file_name().into_string().expect("names are ASCII");
+            let mut found: Vec<String> = files.map(|file| name(file.expect("the folder can be read"))).collect();
+            found.sort();
+            let mut compiled: Vec<String> = [$(stringify!($name)),*].map(|name| format!("{name}.rs")).to_vec();
+            compiled.sort();
+            assert_eq!(found, compiled);
+        }
+    };
+}
+
+programs! { argmax argmax_u8 attention batched_matmul bias_gelu bias_gelu_f64 casts column_max column_sum counting cross_entropy cumsum dropout embedding integers layer_norm linear_relu matmul_i64 pointwise pointwise_f16 pointwise_generic rms_norm scatter_add softmax softmax_generic sum_all transpose_add }
