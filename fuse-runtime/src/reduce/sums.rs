@@ -127,11 +127,14 @@ fn row_block<A: Accumulate>(
 #[inline(always)]
 fn tree<A: Accumulate>(lanes: &mut [A; LANES], used: usize, combine: impl Fn(A, A) -> A) -> A {
     let mut width = used.next_power_of_two();
+    // Results go to an array of their own first, without which the compiler sees no independent iterations.
+    let mut joined = [lanes[0]; LANES / 2];
     while width > 1 {
         width /= 2;
-        for l in 0..width {
-            lanes[l] = combine(lanes[2 * l], lanes[2 * l + 1]);
+        for (to, pair) in joined[..width].iter_mut().zip(lanes.chunks_exact(2)) {
+            *to = combine(pair[0], pair[1]);
         }
+        lanes[..width].copy_from_slice(&joined[..width]);
     }
     lanes[0]
 }

@@ -55,8 +55,9 @@ impl<'a> Worker<'a> {
         let mut lines = 0;
         let mut slot = |needed: bool, bytes: usize| {
             needed.then(|| {
-                lines += (bytes * longest * tile).div_ceil(64);
-                lines - (bytes * longest * tile).div_ceil(64)
+                let first = lines;
+                lines += (bytes * pitch(longest) * tile).div_ceil(size_of::<Line>());
+                first
             })
         };
         let leaf_slots = launch.leaves.iter().map(|leaf| slot(needs_copy(leaf), slot_bytes(leaf))).collect();
@@ -178,7 +179,7 @@ impl<'a> Worker<'a> {
         if row == first {
             gather_tile(leaf, first, count, len, to);
         }
-        to.wrapping_add((row - first) * len * leaf.dtype.bytes())
+        to.wrapping_add((row - first) * pitch(len) * leaf.dtype.bytes())
     }
 
     /// Runs whole rows `rows.start..rows.end`, in tiles where columns are copied together.
@@ -309,6 +310,11 @@ fn scatter(store: &Access, outer: isize, start: usize, len: usize, from: *const 
     });
 }
 
+/// The distance of columns in a tile. Columns of a power of two would all fall on the same places of the cache.
+fn pitch(len: usize) -> usize {
+    len + 64
+}
+
 /// Copies whole columns `first..first + count` of `len` points, each dense after the other.
 fn gather_tile(leaf: &Access, first: usize, count: usize, len: usize, to: *mut u8) {
     let size = leaf.dtype.bytes();
@@ -322,10 +328,10 @@ fn gather_tile(leaf: &Access, first: usize, count: usize, len: usize, to: *mut u
         // SAFETY: each column is inside of the leaf's tensor, and the slot holds `count` columns of `len` elements.
         unsafe {
             match size {
-                1 => transpose::<u8>(from, piece.stride, &offsets[..count], to, len, piece.len),
-                2 => transpose::<u16>(from, piece.stride, &offsets[..count], to, len, piece.len),
-                4 => transpose::<u32>(from, piece.stride, &offsets[..count], to, len, piece.len),
-                _ => transpose::<u64>(from, piece.stride, &offsets[..count], to, len, piece.len),
+                1 => transpose::<u8>(from, piece.stride, &offsets[..count], to, pitch(len), piece.len),
+                2 => transpose::<u16>(from, piece.stride, &offsets[..count], to, pitch(len), piece.len),
+                4 => transpose::<u32>(from, piece.stride, &offsets[..count], to, pitch(len), piece.len),
+                _ => transpose::<u64>(from, piece.stride, &offsets[..count], to, pitch(len), piece.len),
             }
         }
     });

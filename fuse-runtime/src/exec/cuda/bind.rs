@@ -9,6 +9,9 @@ use crate::raw::RawTensor;
 use fuse_compiler::plan::abi::{Access, Geometry};
 use fuse_compiler::plan::{Kernel, Kind, Leaf, LeafSource, Level, Store};
 
+/// Bytes of the widest access of a thread.
+const WIDEST: u64 = 16;
+
 /// A kernel's operands.
 pub(super) struct Bound {
     /// The axes before collapsing, with every operand's strides.
@@ -109,7 +112,8 @@ fn access(layout: &Layout, onto: &[usize], address: u64, bytes: usize, indexed: 
     // Views and domain come from one scheduler, so a difference is a mistake of ours; it would lead out of the tensor.
     assert_eq!(layout.shape(), onto, "an operand spans the domain of its kernel");
     let strides = layout.strides().iter().map(|&stride| stride as i64).collect();
-    Access { strides, address, bytes, indexed }
+    // Of the address only the alignment counts, so that calls of other tensors find what was prepared.
+    Access { strides, address: address % WIDEST, bytes, indexed }
 }
 
 /// The extents that an operand of a level spans.

@@ -11,25 +11,64 @@ use fuse_compiler::plan::abi::{self, Arg, Geometry, Launch, Variant};
 use fuse_compiler::plan::{Expr, Kernel, Phases};
 use fuse_compiler::types::DType;
 use std::collections::HashMap;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// The functions of a program that have been loaded, by device, kernel and variant.
+/// What a program keeps between its calls on GPUs.
 #[derive(Default)]
-pub(crate) struct Functions(RwLock<HashMap<(usize, String, Variant), Function>>);
+pub(crate) struct Functions {
+    /// Loaded kernels, by device, kernel and variant.
+    loaded: RwLock<HashMap<(usize, String, Variant), Function>>,
+    /// Launches made ready, by device, kernel and layouts.
+    prepared: RwLock<HashMap<PreparedKey, Arc<Prepared>>>,
+}
+
+/// A kernel is known by where it lies: programs do not move.
+type PreparedKey = (usize, *const Kernel, Geometry);
+
+// SAFETY: the pointers are compared and never followed.
+unsafe impl Send for Functions {}
+// SAFETY: as above.
+unsafe impl Sync for Functions {}
+
+/// So many layouts are kept ready; with more the oldest are made again.
+const PREPARED: usize = 256;
 
 impl Functions {
     /// A kernel in a variant; compiled the first time it is asked for.
     pub(super) fn get(&self, call: &CudaCall<'_>, kernel: &Kernel, variant: &Variant) -> Result<Function> {
         let key = (call.ordinal, kernel.name.clone(), variant.clone());
-        if let Some(function) = self.0.read().unwrap_or_else(|poisoned| poisoned.into_inner()).get(&key) {
+        if let Some(function) = read(&self.loaded).get(&key) {
             return Ok(function.clone());
         }
         let defines = variant.defines(kernel, call.params);
         let defines: Vec<(&str, String)> = defines.iter().map(|define| name_and_value(define)).collect();
         let function = call.context.function(call.source, &kernel.name, &defines)?;
-        self.0.write().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(key, function.clone());
+        write(&self.loaded).insert(key, function.clone());
         Ok(function)
     }
+
+    /// What can be known of a launch from its layouts.
+    fn prepare(&self, call: &CudaCall<'_>, kernel: &Kernel, geometry: &Geometry) -> Result<Arc<Prepared>> {
+        let key = (call.ordinal, std::ptr::from_ref(kernel), geometry.clone());
+        if let Some(prepared) = read(&self.prepared).get(&key) {
+            return Ok(prepared.clone());
+        }
+        let prepared = Arc::new(Prepared::new(call, kernel, geometry)?);
+        let mut all = write(&self.prepared);
+        if all.len() >= PREPARED {
+            all.clear();
+        }
+        all.insert(key, prepared.clone());
+        Ok(prepared)
+    }
+}
+
+fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 fn name_and_value(define: &str) -> (&str, String) {
@@ -42,101 +81,130 @@ fn name_and_value(define: &str) -> (&str, String) {
 /// Launches a generated kernel.
 pub(super) fn launch_kernel(call: &CudaCall<'_>, kernel: &Kernel, buffers: &mut Buffers<'_>) -> Result<()> {
     let bound = bind(kernel, buffers, call.sizes)?;
-    let axes = bound.geometry.collapse(kernel);
-    if axes.rows() == 0 && !Phases::of(kernel).has_finish() {
-        return Ok(());
-    }
-    let variant = Variant::choose(kernel, &axes);
-    let launch = variant.launch(kernel, &axes);
-    let packing = Packing::new(call, kernel, &bound, axes, variant, &launch)?;
-    let mut args = Args::new();
-    for arg in abi::arguments(kernel) {
-        packing.push(&mut args, arg);
-    }
-    packing.launch(&launch, &args)
+    call.functions.prepare(call, kernel, &bound.geometry)?.launch(call, kernel, &bound, |_, _| unreachable!())
 }
 
-/// Everything the arguments of a launch are made of.
-pub(super) struct Packing<'a> {
-    call: &'a CudaCall<'a>,
-    kernel: &'a Kernel,
-    bound: &'a Bound,
-    axes: Geometry,
-    variant: Variant,
-    /// Memory for values that blocks exchange.
+/// A launch but for what changes from call to call: addresses, scalars, sizes, random draws.
+pub(super) struct Prepared {
+    /// None where there is nothing to launch.
+    function: Option<Function>,
+    launch: Launch,
+    args: Vec<Part>,
+}
+
+/// An argument, packed already if it follows from the layouts.
+enum Part {
+    Packed(Vec<u8>, usize),
+    Open(Arg),
+}
+
+impl Prepared {
+    fn new(call: &CudaCall<'_>, kernel: &Kernel, geometry: &Geometry) -> Result<Self> {
+        let axes = geometry.collapse(kernel);
+        let variant = Variant::choose(kernel, &axes);
+        let launch = variant.launch(kernel, &axes);
+        let nothing = axes.rows() == 0 && !Phases::of(kernel).has_finish();
+        let args = abi::arguments(kernel);
+        Prepared::of(call, kernel, (&axes, &variant), launch, args, nothing)
+    }
+
+    /// A launch of these axes in this variant.
+    pub fn of(
+        call: &CudaCall<'_>,
+        kernel: &Kernel,
+        (axes, variant): (&Geometry, &Variant),
+        launch: Launch,
+        args: Vec<Arg>,
+        nothing: bool,
+    ) -> Result<Self> {
+        let function = if nothing { None } else { Some(call.functions.get(call, kernel, variant)?) };
+        let stride_bytes = |operand: usize| abi::strides(variant, &axes.operands[operand].strides);
+        let strides = |operand| Part::Packed(stride_bytes(operand), if variant.wide { 8 } else { 4 });
+        let part = |arg| match arg {
+            Arg::LeafStrides(k) => strides(k as usize),
+            Arg::StoreStrides(k) => strides(kernel.leaves.len() + k as usize),
+            Arg::Outer => Part::Packed(abi::outer(kernel, variant, axes), 8),
+            Arg::Inner => Part::Packed(abi::inner(variant, axes), 8),
+            open => Part::Open(open),
+        };
+        Ok(Prepared { function, launch, args: args.into_iter().map(part).collect() })
+    }
+
+    /// Launches with the operands of a call; `matrices` appends the arguments of a matmul template.
+    pub fn launch(
+        &self,
+        call: &CudaCall<'_>,
+        kernel: &Kernel,
+        bound: &Bound,
+        matrices: impl Fn(&mut Args, Arg),
+    ) -> Result<()> {
+        let Some(function) = &self.function else { return Ok(()) };
+        let beside = Beside::new(call, &self.launch)?;
+        let mut args = Args::new();
+        for part in &self.args {
+            match part {
+                Part::Packed(bytes, align) => {
+                    args.push_bytes(bytes, *align);
+                }
+                Part::Open(
+                    arg @ (Arg::LeftMatrix | Arg::RightMatrix | Arg::LeftStrides | Arg::RightStrides | Arg::Product),
+                ) => matrices(&mut args, *arg),
+                Part::Open(arg) => push(&mut args, *arg, call, kernel, bound, &beside),
+            }
+        }
+        let blocks = u32::try_from(self.launch.blocks).ok().filter(|&blocks| blocks <= i32::MAX as u32);
+        let blocks = blocks.ok_or_else(|| Error::shape(&kernel.name, "more blocks than a grid can have"))?;
+        call.context.launch(function, [blocks, 1, 1], [self.launch.threads, 1, 1], 0, &args)
+    }
+}
+
+/// Memory of a launch beside its operands. It may be let go of after the launch: the stream frees it behind the kernel.
+struct Beside {
+    /// For values that blocks exchange.
     scratch: Vec<(Arg, Option<Buffer>)>,
     counters: Option<Arc<Buffer>>,
 }
 
-impl<'a> Packing<'a> {
-    /// Allocates what the launch needs beside its operands.
-    pub fn new(
-        call: &'a CudaCall<'a>,
-        kernel: &'a Kernel,
-        bound: &'a Bound,
-        axes: Geometry,
-        variant: Variant,
-        launch: &Launch,
-    ) -> Result<Self> {
+impl Beside {
+    fn new(call: &CudaCall<'_>, launch: &Launch) -> Result<Self> {
         let mut scratch = Vec::with_capacity(launch.scratch.len());
         for &(arg, bytes) in &launch.scratch {
-            let buffer = if bytes > 0 { Some(Buffer::new(call.context, bytes)?) } else { None };
-            scratch.push((arg, buffer));
+            scratch.push((arg, if bytes > 0 { Some(Buffer::new(call.context, bytes)?) } else { None }));
         }
         let counters = match launch.counters {
             0 => None,
             count => Some(counters(call.context, call.ordinal, count)?),
         };
-        Ok(Packing { call, kernel, bound, axes, variant, scratch, counters })
+        Ok(Beside { scratch, counters })
     }
 
-    /// Appends one argument.
-    pub fn push(&self, args: &mut Args, arg: Arg) {
-        let leaves = self.kernel.leaves.len();
-        let store = |k: u32| leaves + k as usize;
-        match arg {
-            Arg::Leaf(k) => args.pointer(self.bound.operands[k as usize].start),
-            Arg::LeafStrides(k) => self.push_strides(args, k as usize),
-            Arg::LeafAxis(k) => args.push(self.bound.operands[k as usize].axis),
-            Arg::Store(k) => args.pointer(self.bound.operands[store(k)].start),
-            Arg::StoreStrides(k) => self.push_strides(args, store(k)),
-            Arg::StoreAxis(k) => args.push(self.bound.operands[store(k)].axis),
-            Arg::Scalar(k, dtype) => push_scalar(args, self.call.scalars[k as usize], dtype),
-            Arg::Size(stmt) => match &self.kernel.stmt(stmt).expr {
-                Expr::Size(dim) => args.push(self.call.sizes.value(dim)),
-                other => unreachable!("{other:?} is no size"),
-            },
-            Arg::Seed => args.push(self.call.draws.first().map_or(0, |draw| draw.seed)),
-            Arg::Offset(draw) => args.push(self.call.draws[draw as usize].offset),
-            Arg::Fault => args.pointer(self.call.context.fault_address()),
-            Arg::Call => args.push(self.call.number),
-            Arg::Stage(_) | Arg::Partial(_) => args.pointer(self.scratch_address(arg)),
-            Arg::Counters => args.pointer(self.counters.as_ref().map_or(0, |counters| counters.ptr())),
-            Arg::Outer => args.push_bytes(&abi::outer(self.kernel, &self.variant, &self.axes), 8),
-            Arg::Inner => args.push_bytes(&abi::inner(&self.variant, &self.axes), 8),
-            Arg::LeftMatrix | Arg::RightMatrix | Arg::LeftStrides | Arg::RightStrides | Arg::Product => {
-                unreachable!("only a matmul template takes matrices")
-            }
-        };
-    }
-
-    /// Loads the variant and launches it.
-    pub fn launch(&self, launch: &Launch, args: &Args) -> Result<()> {
-        let function = self.call.functions.get(self.call, self.kernel, &self.variant)?;
-        let blocks = u32::try_from(launch.blocks).ok().filter(|&blocks| blocks <= i32::MAX as u32);
-        let blocks = blocks.ok_or_else(|| Error::shape(&self.kernel.name, "more blocks than a grid can have"))?;
-        self.call.context.launch(&function, [blocks, 1, 1], [launch.threads, 1, 1], 0, args)
-    }
-
-    fn push_strides<'b>(&self, args: &'b mut Args, operand: usize) -> &'b mut Args {
-        let align = if self.variant.wide { 8 } else { 4 };
-        args.push_bytes(&abi::strides(&self.variant, &self.axes.operands[operand].strides), align)
-    }
-
-    fn scratch_address(&self, arg: Arg) -> u64 {
+    fn address(&self, arg: Arg) -> u64 {
         let found = self.scratch.iter().find(|(of, _)| *of == arg);
         found.and_then(|(_, buffer)| buffer.as_ref()).map_or(0, Buffer::ptr)
     }
+}
+
+/// Appends an argument that changes from call to call.
+fn push(args: &mut Args, arg: Arg, call: &CudaCall<'_>, kernel: &Kernel, bound: &Bound, beside: &Beside) {
+    let store = |k: u32| &bound.operands[kernel.leaves.len() + k as usize];
+    match arg {
+        Arg::Leaf(k) => args.pointer(bound.operands[k as usize].start),
+        Arg::LeafAxis(k) => args.push(bound.operands[k as usize].axis),
+        Arg::Store(k) => args.pointer(store(k).start),
+        Arg::StoreAxis(k) => args.push(store(k).axis),
+        Arg::Scalar(k, dtype) => push_scalar(args, call.scalars[k as usize], dtype),
+        Arg::Size(stmt) => match &kernel.stmt(stmt).expr {
+            Expr::Size(dim) => args.push(call.sizes.value(dim)),
+            other => unreachable!("{other:?} is no size"),
+        },
+        Arg::Seed => args.push(call.draws.first().map_or(0, |draw| draw.seed)),
+        Arg::Offset(draw) => args.push(call.draws[draw as usize].offset),
+        Arg::Fault => args.pointer(call.context.fault_address()),
+        Arg::Call => args.push(call.number),
+        Arg::Stage(_) | Arg::Partial(_) => args.pointer(beside.address(arg)),
+        Arg::Counters => args.pointer(beside.counters.as_ref().map_or(0, |counters| counters.ptr())),
+        packed => unreachable!("{packed:?} follows from the layouts or the matrices"),
+    };
 }
 
 fn push_scalar(args: &mut Args, scalar: Scalar, dtype: DType) -> &mut Args {

@@ -2,8 +2,8 @@
 
 use super::bind::bind;
 use super::call::CudaCall;
-use super::launch::{Packing, launch_kernel};
-use crate::cuda::{self, Args, Matrix};
+use super::launch::{Prepared, launch_kernel};
+use crate::cuda::{self, Matrix};
 use crate::error::{Error, Result};
 use crate::exec::buffers::Buffers;
 use crate::raw::RawTensor;
@@ -120,22 +120,18 @@ impl Product {
         let mut shape = [0; BATCH_AXES + 3];
         shape[..BATCH_AXES].copy_from_slice(&axes.outer[..BATCH_AXES]);
         shape[BATCH_AXES..].copy_from_slice(&self.extents);
-        let packing = Packing::new(call, kernel, &bound, axes, variant, &launch)?;
-        let mut args = Args::new();
-        for arg in abi::matmul_arguments(kernel) {
+        let args = abi::matmul_arguments(kernel);
+        let prepared = Prepared::of(call, kernel, (&axes, &variant), launch, args, false)?;
+        let (left, right) = (matrix_strides(&self.a)?, matrix_strides(&self.b)?);
+        prepared.launch(call, kernel, &bound, |args, arg| {
             match arg {
                 Arg::LeftMatrix => args.pointer(self.a.address()),
                 Arg::RightMatrix => args.pointer(self.b.address()),
-                Arg::LeftStrides => args.push(matrix_strides(&self.a)?),
-                Arg::RightStrides => args.push(matrix_strides(&self.b)?),
-                Arg::Product => args.push(shape),
-                other => {
-                    packing.push(&mut args, other);
-                    &mut args
-                }
+                Arg::LeftStrides => args.push(left),
+                Arg::RightStrides => args.push(right),
+                _ => args.push(shape),
             };
-        }
-        packing.launch(&launch, &args)
+        })
     }
 }
 
