@@ -28,6 +28,7 @@ pub use device::Device;
 pub use dtype::{Bits, Element, Float, Int, Num};
 pub use error::{Error, ErrorKind, Result};
 pub use fuse_compiler::report::{self, Explanation};
+pub use fuse_macros::compile;
 pub use layout::Layout;
 pub use raw::RawTensor;
 pub use tensor::Tensor;
@@ -35,6 +36,6 @@ pub use tensor::Tensor;
 /// Everything a program that uses tensors needs.
 pub mod prelude {
     pub use crate::tensor::{Operand, Rank, Reduction};
-    pub use crate::{Bits, Device, Element, Error, ErrorKind, Float, Int, Num, Tensor};
+    pub use crate::{Bits, Device, Element, Error, ErrorKind, Float, Int, Num, Tensor, compile};
     pub use half::{bf16, f16};
 }

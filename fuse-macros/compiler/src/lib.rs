@@ -13,6 +13,8 @@ pub mod optimise;
 pub mod options;
 #[cfg(feature = "syn")]
 pub mod parse;
+#[cfg(feature = "syn")]
+pub mod pipeline;
 pub mod plan;
 pub mod report;
 pub mod schedule;

@@ -1,6 +1,7 @@
 //! What emitted code talks to. Public for the macro, not for people: names here may change with any version.
 
 mod body;
+mod glue;
 mod host;
 mod indexed;
 mod ins;
@@ -13,6 +14,7 @@ mod simd;
 pub use crate::math;
 pub use crate::reduce;
 pub use body::{Body, DynBody};
+pub use glue::{WeakScalar, check_dim, fallible, launched, solve_dim, weak_scalar};
 pub use host::{HostInt, int, wants_eager};
 pub use indexed::{Gather, Scatter};
 pub use ins::Ins;

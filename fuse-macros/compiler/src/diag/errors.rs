@@ -99,13 +99,52 @@ fn start(span: Span) -> (usize, usize) {
 pub fn place(tokens: &impl ToTokens) -> Place {
     let tokens = tokens.to_token_stream();
     let span = tokens.clone().into_iter().next().map_or_else(Span::call_site, |token| token.span());
-    let text = syn::spanned::Spanned::span(&tokens).source_text().unwrap_or_else(|| tokens.to_string());
     Place {
         file: relative(&span.file()),
         line: span.start().line as u32,
         column: span.start().column as u32 + 1,
-        text: text.split_whitespace().collect::<Vec<_>>().join(" "),
+        text: written(&tokens),
     }
+}
+
+/// Tokens as the user wrote them, on one line.
+fn written(tokens: &TokenStream) -> String {
+    let printed = tokens.to_string();
+    let source = syn::spanned::Spanned::span(tokens).source_text();
+    let is_whole = |text: &String| without_spaces(text) == without_spaces(&printed);
+    match source.filter(is_whole) {
+        Some(source) => source.split_whitespace().collect::<Vec<_>>().join(" "),
+        // The compiler joins no spans on stable, so of several tokens only the first has its source.
+        None => closed_up(&printed),
+    }
+}
+
+fn without_spaces(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+/// Printed tokens without the spaces that nobody writes.
+fn closed_up(printed: &str) -> String {
+    const CLOSED: &[(&str, &str)] = &[
+        (" . ", "."),
+        (" .", "."),
+        (" (", "("),
+        ("( ", "("),
+        (" )", ")"),
+        ("[ ", "["),
+        (" ]", "]"),
+        (" [", "["),
+        (" ,", ","),
+        ("& ", "&"),
+        (" ?", "?"),
+        (" :: ", "::"),
+        (":: ", "::"),
+        (" !(", "!("),
+        (" :", ":"),
+        ("# [", "#["),
+    ];
+    let line = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    CLOSED.iter().fold(line, |line, (loose, closed)| line.replace(loose, closed))
 }
 
 /// The path below the manifest's folder: the same text whatever folder the crate was built in.

@@ -1,6 +1,8 @@
-//! From plans to text: CUDA C++ for the JIT and Rust loops for the user's crate.
+//! From plans to text: CUDA C++ for the JIT, Rust loops and host code for the user's crate.
 
 pub mod cuda;
+#[cfg(feature = "syn")]
+pub mod host;
 #[cfg(feature = "syn")]
 pub mod loops;
 mod names;

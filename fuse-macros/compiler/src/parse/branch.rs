@@ -15,7 +15,7 @@ use super::value::Value;
 use crate::diag::BreakKind;
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::{Arm, BinOp, Block, Expr, ExprBreak, ExprIf, ExprMatch, Pat};
+use syn::{Arm, BinOp, Block, Expr, ExprBinary, ExprBreak, ExprIf, ExprMatch, Pat, Stmt, UnOp};
 
 /// Whether an expression is control flow.
 pub fn is_control(expr: &Expr) -> bool {
@@ -113,7 +113,8 @@ impl Walker<'_> {
         let mut live = cont.free();
         live.extend(mentions(expr));
         let head = self.condition(&branch.cond, &live);
-        let budget = self.flow.budget / leaves;
+        // A path that returns splits no further.
+        let budget = if returns(&branch.then_branch) { 1 } else { self.flow.budget / leaves };
         let then = self.arm(budget.max(1), Some(&head), |w| w.block(&branch.then_branch, cont));
         let rest = (self.flow.budget - budget).max(1);
         let otherwise = self.arm(rest, None, |w| match &branch.else_branch {
@@ -273,13 +274,30 @@ impl Walker<'_> {
             return Some(known);
         }
         match strip(cond) {
-            Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Not(_)) => {
-                self.known_flag(&unary.expr).map(|flag| !flag)
-            }
+            Expr::Unary(unary) if matches!(unary.op, UnOp::Not(_)) => self.known_flag(&unary.expr).map(|flag| !flag),
+            Expr::Binary(binary) => self.known_comparison(binary),
             Expr::Path(_) | Expr::Lit(_) => match self.eval(cond, &HostTy::Unknown) {
                 Ok(Value::Bool(flag)) => Some(flag),
                 _ => None,
             },
+            _ => None,
+        }
+    }
+
+    /// `i == 0` in an unrolled loop.
+    fn known_comparison(&mut self, binary: &ExprBinary) -> Option<bool> {
+        let steps = self.flow.steps.len();
+        let mut constant = |side: &Expr| self.dim(side).and_then(|dim| dim.as_const());
+        let sides = constant(&binary.left).zip(constant(&binary.right));
+        self.flow.steps.truncate(steps);
+        let (left, right) = sides?;
+        match binary.op {
+            BinOp::Eq(_) => Some(left == right),
+            BinOp::Ne(_) => Some(left != right),
+            BinOp::Lt(_) => Some(left < right),
+            BinOp::Le(_) => Some(left <= right),
+            BinOp::Gt(_) => Some(left > right),
+            BinOp::Ge(_) => Some(left >= right),
             _ => None,
         }
     }
@@ -310,6 +328,11 @@ impl Walker<'_> {
         self.write_back(region, &[]);
         self.flow.steps.push(Step::Host(tokens));
     }
+}
+
+/// Whether a block ends with `return`.
+fn returns(block: &Block) -> bool {
+    matches!(block.stmts.last(), Some(Stmt::Expr(Expr::Return(_), _)))
 }
 
 /// How many arms an `if` with its `else if`s has.

@@ -69,7 +69,13 @@ impl Walker<'_> {
             let vars = self.flow.vars.len();
             let label = each.label.as_ref().map(|label| label.name.clone());
             let unrolled = Unrolled { pat: &each.pat, body: &each.body, items, label, vars };
-            return self.turn(&unrolled, 0, cont);
+            let saved = self.save();
+            self.turn(&unrolled, 0, cont);
+            if !std::mem::take(&mut self.cannot_unroll) {
+                return;
+            }
+            self.restore(saved);
+            self.whole = false;
         }
         let reason = (BreakKind::LOOP, "how often the loop runs is known only at run time");
         self.region(expr, cont, Some(reason), |w, end| {
@@ -226,7 +232,9 @@ impl Walker<'_> {
     ) {
         let jumps = Jumps::of(expr);
         if jumps.loops.iter().any(|label| matches!(cont.target(label.as_ref()), Some(Cont::Turn(..)))) {
-            return self.give_up(expr, "a jump out of host control flow leaves an unrolled loop");
+            // The loop around it stays a loop of the host.
+            (self.cannot_unroll, self.whole) = (true, true);
+            return;
         }
         if let Some((kind, reason)) = why {
             self.diag.graph_break(kind, header(expr), reason);
@@ -321,7 +329,8 @@ impl Walker<'_> {
 
     /// A block of a region ends.
     pub fn end_region(&mut self, region: &Region, outcome: Outcome) {
-        match (outcome, region.has_value) {
+        // The value of a loop is that of its `break`s.
+        match (outcome, region.has_value && !region.is_loop) {
             (Outcome::Value(value), true) => {
                 region.results.borrow_mut().push(self.host_ty_of(&value));
                 self.write_back(region, &value.tensors());

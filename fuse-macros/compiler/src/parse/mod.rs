@@ -72,6 +72,7 @@ pub fn function(function: &Function, diag: &mut Diagnostics) -> Option<Program> 
         generated: 0,
         silent: false,
         whole: false,
+        cannot_unroll: false,
     };
     walker.run(function)
 }
@@ -98,6 +99,8 @@ pub(crate) struct Walker<'a> {
     silent: bool,
     /// Whether the whole function stays as it is.
     whole: bool,
+    /// Whether the loop that is being unrolled has to stay a loop.
+    cannot_unroll: bool,
 }
 
 impl Walker<'_> {
@@ -145,12 +148,6 @@ impl Walker<'_> {
             syn::FnArg::Typed(typed) if self.generics.host_ty(&typed.ty).is_open() => Some(typed.ty.to_token_stream()),
             _ => None,
         })
-    }
-
-    /// Leaves the whole function as it is.
-    fn give_up(&mut self, at: &impl ToTokens, reason: &str) {
-        self.diag.graph_break(BreakKind::EAGER, at, reason);
-        self.whole = true;
     }
 
     /// Whether there is no use in walking on.

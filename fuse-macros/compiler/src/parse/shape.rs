@@ -73,8 +73,9 @@ impl Walker<'_> {
                 quote!((#(#terms)+*))
             }
             Dim::Mul(factors) => {
-                let factors = factors.iter().map(|factor| self.dim_i64(factor)).collect::<Vec<_>>();
-                quote!((#(#factors)**))
+                let mut factors = factors.iter().map(|factor| self.dim_i64(factor)).collect::<Vec<_>>().into_iter();
+                let first = factors.next();
+                quote!((#first #(* #factors)*))
             }
             Dim::FloorDiv(a, b) => {
                 let (a, b) = pair(self, a, b);

@@ -21,10 +21,20 @@ use scope::Scope;
 
 /// The CUDA text of a plan.
 pub fn text(plan: &Plan) -> String {
-    let sections: String = plan.steps.iter().map(|step| step_text(plan, step)).collect();
-    let helpers = helpers::needed(&sections, is_generic(plan));
+    source(&plan.name, [plan])
+}
+
+/// The CUDA text of all plans of a function, whose kernels have names of their own.
+pub fn source<'p>(name: &str, plans: impl IntoIterator<Item = &'p Plan>) -> String {
+    let mut sections = String::new();
+    let mut generic = false;
+    for plan in plans {
+        generic |= is_generic(plan);
+        sections.extend(plan.steps.iter().map(|step| step_text(plan, step)));
+    }
+    let helpers = helpers::needed(&sections, generic);
     let ops: String = crate::op::helpers::needed_by(&sections).iter().map(|h| format!("{}\n", h.text)).collect();
-    format!("// {}\n\n{helpers}{ops}{sections}", plan.name)
+    format!("// {name}\n\n{helpers}{ops}{sections}")
 }
 
 fn step_text(plan: &Plan, step: &Step) -> String {

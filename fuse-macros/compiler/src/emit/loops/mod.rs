@@ -26,9 +26,10 @@ pub fn tokens(plan: &Plan) -> TokenStream {
     text.parse().unwrap_or_else(|fault| panic!("emitted loops are no Rust: {fault}\n{text}"))
 }
 
-/// An expression for each body, in the order the runtime expects them; `params` are the element types.
+/// An expression for each body, in the order the runtime expects them; `params` are the function's element types.
 pub fn instances(plan: &Plan, params: &[TokenStream]) -> Vec<TokenStream> {
     let generics = generics(plan);
+    let params = &params[..generics.len()];
     let instance = |kernel: &Kernel| {
         let name = quote::format_ident!("{}", kernel.name);
         match generics.is_empty() {

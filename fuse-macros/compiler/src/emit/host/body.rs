@@ -1,0 +1,181 @@
+//! The body of a compiled function: its program as Rust.
+
+use super::signature::Signature;
+use crate::emit::loops;
+use crate::parse::{Entry, Launch, Out, Piece, Program, Size, Step};
+use crate::pipeline::Compiled;
+use crate::plan::Plan;
+use crate::types::DType;
+use proc_macro2::{Ident, Literal, Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+
+/// What the body of a compiled function is made from.
+pub struct Body<'a> {
+    /// The program and its plans.
+    pub compiled: &'a Compiled,
+    /// The function's signature.
+    pub signature: &'a Signature,
+    /// A call of the original.
+    pub eager: TokenStream,
+    /// An expression for the CUDA source.
+    pub cuda: &'a TokenStream,
+}
+
+impl Body<'_> {
+    /// The statements of the body.
+    pub fn tokens(&self) -> TokenStream {
+        let entry: TokenStream = self.program().entry.iter().map(|entry| self.entry(entry)).collect();
+        let steps = self.steps(&self.program().body);
+        let eager = &self.eager;
+        let body = quote! {
+            if ::fuse_runtime::rt::wants_eager() {
+                return #eager;
+            }
+            #entry
+            #steps
+        };
+        match self.signature.fallible() {
+            // Failures of ops, eager or compiled, are panics with an error as payload until here.
+            Some(ty) => quote!(::fuse_runtime::rt::fallible(move || -> #ty { #body })),
+            None => body,
+        }
+    }
+
+    fn program(&self) -> &Program {
+        &self.compiled.program
+    }
+
+    fn entry(&self, entry: &Entry) -> TokenStream {
+        let function = &self.program().name;
+        match entry {
+            Entry::Size(Size { local, sym, of, axis }) => {
+                if !self.program().needed.contains(sym) {
+                    return quote!();
+                }
+                let axis = Literal::usize_unsuffixed(*axis);
+                quote!(let #local = #of.size(#axis) as i64;)
+            }
+            Entry::Solved { local, factor, offset, extent, .. } => {
+                let (param, axis, text) = (&extent.param, Literal::usize_unsuffixed(extent.axis), &extent.text);
+                let name = param.to_string();
+                quote! {
+                    let #local = ::fuse_runtime::rt::solve_dim(#function, #name, #axis, #text, #param.size(#axis), #factor, #offset);
+                }
+            }
+            Entry::Check { extent, expected } => {
+                let (param, axis, text) = (&extent.param, Literal::usize_unsuffixed(extent.axis), &extent.text);
+                let name = param.to_string();
+                quote! {
+                    ::fuse_runtime::rt::check_dim(#function, #name, #axis, #text, #param.size(#axis), #expected);
+                }
+            }
+        }
+    }
+
+    fn steps(&self, steps: &[Step]) -> TokenStream {
+        steps.iter().map(|step| self.step(step)).collect()
+    }
+
+    fn step(&self, step: &Step) -> TokenStream {
+        match step {
+            Step::Host(tokens) | Step::Value(tokens) => tokens.clone(),
+            Step::Capture { local, value } => quote!(let #local = #value;),
+            Step::Scalar { local, dtype, value } => {
+                let ty = self.element(*dtype);
+                quote!(let #local = ::fuse_runtime::rt::weak_scalar::<#ty, _>(#value);)
+            }
+            Step::Size { local, sym, of, axis } => match self.program().needed.contains(sym) {
+                true => {
+                    let axis = Literal::usize_unsuffixed(*axis);
+                    quote!(let #local = #of.size(#axis) as i64;)
+                }
+                false => quote!(),
+            },
+            Step::Launch(launch) => self.launch(launch),
+            Step::Nest(pieces) => self.pieces(pieces),
+        }
+    }
+
+    fn pieces(&self, pieces: &[Piece]) -> TokenStream {
+        let piece = |piece: &Piece| match piece {
+            Piece::Tokens(tokens) => tokens.clone(),
+            Piece::Block(steps) => {
+                let steps = self.steps(steps);
+                quote!({ #steps })
+            }
+            Piece::Braces(pieces) => {
+                let pieces = self.pieces(pieces);
+                quote!({ #pieces })
+            }
+        };
+        pieces.iter().map(piece).collect()
+    }
+
+    fn launch(&self, launch: &Launch) -> TokenStream {
+        let plans = &self.compiled.plans[launch.segment];
+        let raw = |k: usize| format_ident!("__raw{k}", span = Span::mixed_site());
+        let raws: Vec<Ident> = (0..launch.outs.len()).map(raw).collect();
+        let results = launch.outs.iter().zip(&raws).map(|(out, raw)| self.out(out, raw));
+        let count = launch.outs.len();
+        let call = self.call(plans, launch);
+        let at = Span::mixed_site().located_at(launch.at);
+        let launched = quote_spanned!(at=> ::fuse_runtime::rt::launched::<#count>);
+        quote! {
+            let [#(#raws),*] = #launched(#call);
+            #(#results)*
+        }
+    }
+
+    fn out(&self, out: &Out, raw: &Ident) -> TokenStream {
+        let (local, rank) = (&out.local, Literal::usize_unsuffixed(out.rank));
+        let ty = self.element(out.dtype);
+        let mutability = out.mutable.then(|| quote!(mut));
+        quote!(let #mutability #local = ::fuse_runtime::Tensor::<#ty, #rank>::from_raw(#raw);)
+    }
+
+    /// A block that runs a graph: its loops, its plans, and the call.
+    fn call(&self, plans: &[Plan], launch: &Launch) -> TokenStream {
+        let items = plans.iter().map(loops::tokens);
+        let params: Vec<TokenStream> = self.program().generics.iter().map(|ident| quote!(#ident)).collect();
+        let bodies = plans.iter().flat_map(|plan| loops::instances(plan, &params));
+        let texts = plans.iter().map(|plan| raw_string(&ron::to_string(plan).expect("a plan is plain data")));
+        let cuda = self.cuda;
+        let (inputs, scalars, sizes) = (&launch.inputs, &launch.scalars, &launch.sizes);
+        quote! {{
+            #(#items)*
+            static SEGMENT: ::fuse_runtime::rt::Segment = ::fuse_runtime::rt::Segment::new(&[#(#texts),*], #cuda);
+            SEGMENT.call(::fuse_runtime::rt::Inputs {
+                params: &[#(<#params as ::fuse_runtime::Element>::DTYPE),*],
+                tensors: &[#(#inputs.raw()),*],
+                given: &[],
+                scalars: &[#(#scalars),*],
+                host_ints: &[#(#sizes),*],
+                bodies: &[#(&#bodies),*],
+                device: ::fuse_runtime::Device::cpu(),
+            })
+        }}
+    }
+
+    /// An element type as Rust.
+    fn element(&self, dtype: DType) -> TokenStream {
+        match dtype {
+            DType::Param(n) => {
+                let ident = &self.program().generics[n as usize];
+                quote!(#ident)
+            }
+            DType::F16 => quote!(::fuse_runtime::prelude::f16),
+            DType::BF16 => quote!(::fuse_runtime::prelude::bf16),
+            dtype => {
+                let name = format_ident!("{}", dtype.name());
+                quote!(#name)
+            }
+        }
+    }
+}
+
+/// A string literal that reads in `cargo expand` as it is.
+pub fn raw_string(text: &str) -> TokenStream {
+    let longest = text.split('"').skip(1).map(|after| after.chars().take_while(|c| *c == '#').count()).max();
+    let hashes = "#".repeat(longest.map_or(1, |n| n + 1));
+    format!("r{hashes}\"{text}\"{hashes}").parse().expect("a raw string is a token")
+}

@@ -1,0 +1,100 @@
+//! The user's function with launches in the place of tensor ops, and the companion beside it.
+//!
+//! Emitted code holds no `unsafe`. Generated variables have mixed-site spans, so they never meet the user's names; the
+//! user's own tokens keep their spans, so rustc's messages point at the user's lines.
+
+mod body;
+mod companion;
+mod signature;
+
+use crate::options::{Backend, Options};
+use crate::pipeline::Compiled;
+use body::Body;
+use companion::Companion;
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use signature::Signature;
+use syn::{ImplItem, ImplItemFn, ItemFn, ItemImpl, Type};
+
+/// What is emitted for a function. Without `compiled`, after a mistake, that is the original and a companion around it.
+pub fn function(item: &ItemFn, compiled: Option<&Compiled>, options: &Options) -> TokenStream {
+    let signature = Signature::of(&item.sig);
+    let name = options
+        .companion
+        .as_ref()
+        .map_or_else(|| item.sig.ident.clone(), |name| format_ident!("{name}", span = item.sig.ident.span()));
+    let companion = Companion { signature: &signature, attrs: &item.attrs, block: &item.block, compiled };
+    let cuda = quote!(#name::CUDA);
+    let body = match compiled.filter(|compiled| options.backend == Backend::Auto && !compiled.program.eager) {
+        Some(compiled) => {
+            let eager = quote!(#name::eager);
+            Body { compiled, signature: &signature, eager: signature.call(&eager, None), cuda: &cuda }.tokens()
+        }
+        None => signature.original(&item.block),
+    };
+    let (attrs, vis, head) = (&item.attrs, &item.vis, signature.emitted());
+    let beside = companion.of_function(&name, vis);
+    quote! {
+        #(#attrs)*
+        #[allow(unused, clippy::all, clippy::pedantic)]
+        #vis #head {
+            #body
+        }
+        #beside
+    }
+}
+
+/// What is emitted for an `impl` block: its methods compiled, and another block with what comes beside them.
+pub fn methods(item: &ItemImpl, mut compile: impl FnMut(&ImplItemFn) -> Option<Compiled>) -> TokenStream {
+    let mut emitted = item.clone();
+    let mut beside = Vec::new();
+    for member in &mut emitted.items {
+        if let ImplItem::Fn(method) = member
+            && method.sig.inputs.iter().any(crate::parse::may_hold_tensor)
+        {
+            let compiled = compile(method);
+            beside.push(compile_method(method, item, compiled.as_ref()));
+        }
+    }
+    let (generics, _, clause) = item.generics.split_for_impl();
+    let ty = &item.self_ty;
+    quote! {
+        #emitted
+        #[allow(dead_code, clippy::all, clippy::pedantic)]
+        impl #generics #ty #clause {
+            #(#beside)*
+        }
+    }
+}
+
+fn compile_method(method: &mut ImplItemFn, item: &ItemImpl, compiled: Option<&Compiled>) -> TokenStream {
+    let original = method.clone();
+    let signature = Signature::of(&original.sig);
+    let companion = Companion { signature: &signature, attrs: &original.attrs, block: &original.block, compiled };
+    let cuda = companion.method_cuda(&item.self_ty, item.generics.params.is_empty());
+    let body = match compiled.filter(|compiled| !compiled.program.eager) {
+        Some(compiled) => {
+            let eager = companion.method_eager();
+            let path = quote!(Self::#eager);
+            Body { compiled, signature: &signature, eager: signature.call(&path, Some(&original.sig)), cuda: &cuda }
+                .tokens()
+        }
+        None => signature.original(&original.block),
+    };
+    let sig = signature.emitted_signature();
+    method.sig = sig;
+    method.attrs.push(syn::parse_quote!(#[allow(unused, clippy::all, clippy::pedantic)]));
+    method.block = syn::parse_quote!({ #body });
+    let vis = if item.trait_.is_some() {
+        quote!(pub)
+    } else {
+        let vis = &original.vis;
+        quote!(#vis)
+    };
+    companion.of_method(&vis)
+}
+
+/// A type as a path prefix: `<Model>`.
+fn as_prefix(ty: &Type) -> TokenStream {
+    quote!(<#ty>)
+}

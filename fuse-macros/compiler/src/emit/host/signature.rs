@@ -1,0 +1,119 @@
+//! The signature as emitted: without `#[dims]`, and with a name for every parameter.
+
+use crate::parse::parameter_name;
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens, quote};
+use syn::{Block, FnArg, GenericParam, Pat, ReturnType, Type};
+
+/// A function's signature, as written and as emitted.
+pub struct Signature {
+    /// As written, but for `#[dims]`.
+    original: syn::Signature,
+    /// With a name for every parameter.
+    emitted: syn::Signature,
+}
+
+impl Signature {
+    /// Prepares a signature.
+    pub fn of(sig: &syn::Signature) -> Signature {
+        let mut original = sig.clone();
+        for input in &mut original.inputs {
+            if let FnArg::Typed(typed) = input {
+                typed.attrs.retain(|attr| !attr.path().is_ident("dims"));
+            }
+        }
+        let mut emitted = original.clone();
+        for (index, input) in emitted.inputs.iter_mut().enumerate() {
+            if let FnArg::Typed(typed) = input {
+                let name = parameter_name(index, typed);
+                typed.pat = Box::new(Pat::Ident(syn::PatIdent {
+                    attrs: vec![],
+                    by_ref: None,
+                    mutability: None,
+                    ident: name,
+                    subpat: None,
+                }));
+            }
+        }
+        Signature { original, emitted }
+    }
+
+    /// The head of the compiled function.
+    pub fn emitted(&self) -> TokenStream {
+        self.emitted.to_token_stream()
+    }
+
+    /// The signature of the compiled function.
+    pub fn emitted_signature(&self) -> syn::Signature {
+        self.emitted.clone()
+    }
+
+    /// The head of the original under another name.
+    pub fn renamed(&self, name: &Ident) -> TokenStream {
+        syn::Signature { ident: name.clone(), ..self.original.clone() }.to_token_stream()
+    }
+
+    /// The original body under the emitted head: patterns of parameters are unpacked first.
+    pub fn original(&self, block: &Block) -> TokenStream {
+        let unpack = self.original.inputs.iter().zip(&self.emitted.inputs).filter_map(|pair| match pair {
+            (FnArg::Typed(written), FnArg::Typed(named)) if written.pat != named.pat => {
+                let (pattern, name) = (&written.pat, &named.pat);
+                Some(quote!(let #pattern = #name;))
+            }
+            _ => None,
+        });
+        let stmts = &block.stmts;
+        quote!(#(#unpack)* #(#stmts)*)
+    }
+
+    /// A call that hands every parameter on.
+    pub fn call(&self, path: &TokenStream, method: Option<&syn::Signature>) -> TokenStream {
+        let args = self.emitted.inputs.iter().map(|input| match input {
+            FnArg::Receiver(receiver) => {
+                let this = &receiver.self_token;
+                quote!(#this)
+            }
+            FnArg::Typed(typed) => typed.pat.to_token_stream(),
+        });
+        let generics = if method.is_some() || !self.takes_turbofish() { quote!() } else { self.turbofish() };
+        let awaits = self.emitted.asyncness.map(|_| quote!(.await));
+        quote!(#path #generics (#(#args),*) #awaits)
+    }
+
+    /// Type and const parameters, where they may be written out.
+    fn turbofish(&self) -> TokenStream {
+        let params: Vec<TokenStream> = self
+            .emitted
+            .generics
+            .params
+            .iter()
+            .filter_map(|param| match param {
+                GenericParam::Type(ty) => Some(ty.ident.to_token_stream()),
+                GenericParam::Const(param) => Some(param.ident.to_token_stream()),
+                GenericParam::Lifetime(_) => None,
+            })
+            .collect();
+        if params.is_empty() { quote!() } else { quote!(::<#(#params),*>) }
+    }
+
+    fn takes_turbofish(&self) -> bool {
+        self.emitted.inputs.iter().all(|input| match input {
+            FnArg::Typed(typed) => !matches!(typed.ty.as_ref(), Type::ImplTrait(_)),
+            FnArg::Receiver(_) => true,
+        })
+    }
+
+    /// The type of the result, if it is a `Result`.
+    pub fn fallible(&self) -> Option<&Type> {
+        let ReturnType::Type(_, ty) = &self.emitted.output else { return None };
+        match ty.as_ref() {
+            Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Result") => Some(ty),
+            _ => None,
+        }
+    }
+
+    /// The function's name.
+    pub fn name(&self) -> &Ident {
+        &self.original.ident
+    }
+}

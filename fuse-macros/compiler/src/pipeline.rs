@@ -1,0 +1,126 @@
+//! The whole compiler on one page.
+
+use crate::diag::Diagnostics;
+use crate::emit;
+use crate::graph::Graph;
+use crate::options::{Backend, Numerics, Options, Precision};
+use crate::parse::{self, Function, Program};
+use crate::plan::{Plan, Step};
+use crate::report::Explanation;
+use crate::{optimise, schedule};
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::{Item, ItemFn, ItemImpl};
+
+/// What `#[compile(attribute)] item` becomes.
+pub fn compile(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    let mut diag = Diagnostics::default();
+    let options = parse::options(attribute, &mut diag);
+    match syn::parse2::<Item>(item.clone()) {
+        Ok(Item::Fn(function)) => compile_fn(&function, &options, diag),
+        Ok(Item::Impl(methods)) => compile_impl(&methods, &options, diag),
+        Ok(other) => {
+            let help = "it goes on a `fn` or an `impl` block";
+            diag.error(first_token(&other), "`#[compile]` does not go here", Some(help));
+            [diag.compile_errors(), item].into_iter().collect()
+        }
+        Err(error) => [error.to_compile_error(), item].into_iter().collect(),
+    }
+}
+
+fn compile_fn(item: &ItemFn, options: &Options, mut diag: Diagnostics) -> TokenStream {
+    let function = Function { sig: &item.sig, block: &item.block, outer: None };
+    let compiled = compile_body(&function, options, &mut diag);
+    let tokens = emit::host::function(item, compiled.as_ref(), options);
+    [diag.compile_errors(), tokens].into_iter().collect()
+}
+
+fn compile_impl(item: &ItemImpl, options: &Options, mut diag: Diagnostics) -> TokenStream {
+    let tokens = emit::host::methods(item, |method| {
+        let function = Function { sig: &method.sig, block: &method.block, outer: Some(&item.generics) };
+        compile_body(&function, options, &mut diag)
+    });
+    [diag.compile_errors(), tokens].into_iter().collect()
+}
+
+/// A function with a plan for each of its graphs. `None` after a mistake: the original is all that is emitted.
+fn compile_body(function: &Function, options: &Options, diag: &mut Diagnostics) -> Option<Compiled> {
+    let program = parse::function(function, diag);
+    if options.fullgraph || options.deny_breaks {
+        diag.deny_breaks(if options.fullgraph { "fullgraph" } else { "deny(breaks)" });
+    }
+    let program = program.filter(|_| !diag.has_errors())?;
+    let plans = match options.backend {
+        Backend::Auto => program.segments.iter().enumerate().map(|(k, graph)| plans(k, graph, options)).collect(),
+        Backend::Eager => vec![],
+    };
+    Some(Compiled { program, plans })
+}
+
+/// A captured function and the plans of its graphs.
+pub struct Compiled {
+    /// Host code and launches.
+    pub program: Program,
+    /// The plans of each graph: one for operands that do not broadcast where nothing says whether they do, then one for all.
+    pub plans: Vec<Vec<Plan>>,
+}
+
+impl Compiled {
+    /// The report, of the most special plan of each graph.
+    pub fn explanation(&self) -> Explanation {
+        let plans: Vec<Plan> = self.plans.iter().filter_map(|plans| plans.first().cloned()).collect();
+        Explanation::new(self.program.name.clone(), &plans, self.program.breaks.clone())
+    }
+
+    /// The CUDA source of the whole function.
+    pub fn cuda(&self) -> String {
+        emit::cuda::source(&self.program.name, self.plans.iter().flatten())
+    }
+}
+
+/// The plans of a graph, the most special one first.
+fn plans(segment: usize, graph: &Graph, options: &Options) -> Vec<Plan> {
+    let special = optimise::assume(graph);
+    special.iter().chain([graph]).map(|graph| plan(segment, graph, options)).collect()
+}
+
+/// From a graph to a plan: optimise, then schedule.
+fn plan(segment: usize, graph: &Graph, options: &Options) -> Plan {
+    dump("graph", graph);
+    let graph = optimise::run(graph.clone(), optimise::Options { fast: options.numerics == Numerics::Fast });
+    dump("opt", &graph);
+    let plan = schedule::run(&graph, schedule::Options { tf32: options.precision == Precision::High });
+    let plan = with_own_names(plan, segment);
+    dump("plan", &crate::plan::print::plan(&plan));
+    plan
+}
+
+/// Kernels of all graphs of a function stand in one source, so those after the first are named after their graph too.
+fn with_own_names(mut plan: Plan, segment: usize) -> Plan {
+    if segment > 0 {
+        for step in &mut plan.steps {
+            match step {
+                Step::Kernel(kernel) => kernel.name = format!("g{segment}_{}", kernel.name),
+                Step::Matmul(matmul) => {
+                    matmul.epilogue.name = format!("g{segment}_{}", matmul.epilogue.name);
+                    if let Some(rest) = &mut matmul.lib.rest {
+                        rest.name = format!("g{segment}_{}", rest.name);
+                    }
+                }
+            }
+        }
+    }
+    plan
+}
+
+/// Shows a stage's result while the user's crate compiles, where `FUSE_DUMP` names the stage.
+fn dump(stage: &str, result: &impl std::fmt::Display) {
+    let wanted = std::env::var("FUSE_DUMP").unwrap_or_default();
+    if wanted.split(',').any(|name| name.trim() == stage) {
+        eprintln!("{stage}:\n{result}");
+    }
+}
+
+fn first_token(tokens: &impl ToTokens) -> TokenStream {
+    tokens.to_token_stream().into_iter().take(1).collect()
+}
