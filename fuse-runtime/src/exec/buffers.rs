@@ -34,6 +34,11 @@ impl<'a> Buffers<'a> {
         Buffers { plan, sizes, device, held: held.collect(), givers: Vec::new(), given }
     }
 
+    /// Where the call runs.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
     /// Before a step, finds the inputs it may overwrite.
     pub fn start_step(&mut self, step: u32) {
         self.givers = self.find_givers(step);

@@ -6,6 +6,7 @@ mod cuda;
 mod faults;
 mod interp;
 mod kernel_dtypes;
+mod operands;
 mod program;
 mod run;
 mod symbols;

@@ -259,6 +259,27 @@ fn reductions_of_permuted_views() {
 }
 
 #[test]
+fn one_element_repeated_along_a_long_row() {
+    let case = Case::new(&[(F32, &[1])], |g, x| {
+        let long = op(g, "expand", &[x[0]], &[Attr::Dims(vec![Dim::Const(5000)])]);
+        let scaled = op(g, "exp", &[long], &[]);
+        vec![op(g, "max_all", &[scaled], &[]), op(g, "sum_all", &[long], &[])]
+    });
+    check("repeated", &case);
+}
+
+#[test]
+fn transposed_operands_are_walked_in_tiles() {
+    for [n, m] in [[64, 64], [96, 100], [97, 101], [8, 2048], [1, 64]] {
+        let case = Case::new(&[(F32, &[n, m]), (F32, &[m, n])], |g, x| {
+            let turned = op(g, "permute", &[x[1]], &[Attr::Ints(vec![1, 0])]);
+            vec![op(g, "add", &[x[0], turned], &[]), op(g, "neg", &[turned], &[])]
+        });
+        check("transposed", &case);
+    }
+}
+
+#[test]
 fn integer_reductions_are_exact() {
     for [n, d] in [[2, 3], [33, 257], [300, 8]] {
         for dtype in [I32, I64, DType::U8] {

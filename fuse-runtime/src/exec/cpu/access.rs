@@ -1,6 +1,7 @@
 //! The operands of a launch as the driver addresses them.
 
 use super::strided::Strided;
+use crate::exec::operands::Operand;
 use crate::layout::Layout;
 use crate::raw::RawTensor;
 use fuse_compiler::plan::Level;
@@ -34,27 +35,22 @@ unsafe impl Sync for Access {}
 unsafe impl Send for Access {}
 
 impl Access {
-    /// A tensor that has been viewed onto the domain, or onto its outer axes, of which there are `outer`.
-    pub fn of_tensor(tensor: RawTensor, level: Level, outer: usize) -> Self {
-        let layout = *tensor.layout();
-        let start = tensor.host_ptr().expect("operands of a processor kernel are on the host");
-        let (dtype, tensor) = (tensor.dtype(), Some(tensor));
-        Access { start, dtype, tensor, ..Access::over(&layout, level, outer) }
-    }
-
-    /// A virtual tensor whose elements are their positions, viewed as above.
-    pub fn of_positions(layout: &Layout, level: Level, outer: usize) -> Self {
-        Access { first: layout.offset() as i64, ..Access::over(layout, level, outer) }
-    }
-
-    /// A tensor that is indexed along one of its axes; `layout` is the view of the tensor with that axis cut to 1.
-    pub fn of_indexed(tensor: RawTensor, axis: usize, layout: &Layout, level: Level, outer: usize) -> Self {
-        let indexed = Some((tensor.shape()[axis], tensor.layout().strides()[axis]));
-        let origin = tensor.host_ptr().expect("operands of a processor kernel are on the host");
-        // The view moves the offset; the address of the tensor already counts the offset it had before.
-        let moved = (layout.offset() - tensor.layout().offset()) * tensor.dtype().bytes() as isize;
-        let (start, dtype) = (origin.wrapping_offset(moved), tensor.dtype());
-        Access { start, dtype, tensor: Some(tensor), indexed, ..Access::over(layout, level, outer) }
+    /// An operand over a domain whose first `outer` axes are rows.
+    pub fn of(operand: Operand, level: Level, outer: usize) -> Self {
+        let walked = Access::over(operand.layout(), level, outer);
+        match operand {
+            Operand::Positions(layout) => Access { first: layout.offset() as i64, ..walked },
+            Operand::Tensor(tensor) => {
+                Access { start: host_start(&tensor), dtype: tensor.dtype(), tensor: Some(tensor), ..walked }
+            }
+            Operand::Indexed { tensor, axis, layout } => {
+                // The view moves the offset; the start of the tensor already counts the offset it had before.
+                let moved = (layout.offset() - tensor.layout().offset()) * tensor.dtype().bytes() as isize;
+                let (start, dtype) = (host_start(&tensor).wrapping_offset(moved), tensor.dtype());
+                let indexed = Some((tensor.shape()[axis], tensor.layout().strides()[axis]));
+                Access { start, dtype, tensor: Some(tensor), indexed, ..walked }
+            }
+        }
     }
 
     fn over(layout: &Layout, level: Level, outer: usize) -> Self {
@@ -82,4 +78,8 @@ impl Access {
             _ => false,
         }
     }
+}
+
+fn host_start(tensor: &RawTensor) -> *mut u8 {
+    tensor.host_ptr().expect("operands of a processor kernel are on the host")
 }

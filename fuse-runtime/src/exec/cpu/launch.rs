@@ -9,10 +9,8 @@ use fuse_compiler::types::DType;
 pub(super) struct Launch<'a> {
     /// How the domain is walked.
     pub kind: Kind,
-    /// The number of rows; 1 for `Map`.
-    pub rows: usize,
-    /// Points of a row.
-    pub points: usize,
+    /// How much there is to walk.
+    pub walk: Walk,
     /// What is read.
     pub leaves: Vec<Access>,
     /// What is written.
@@ -25,18 +23,28 @@ pub(super) struct Launch<'a> {
     pub facts: &'a CallFacts<'a>,
 }
 
+/// The extents of a walk.
+#[derive(Clone, Copy)]
+pub(super) struct Walk {
+    /// The number of rows; 1 for `Map`.
+    pub rows: usize,
+    /// Points of a row.
+    pub points: usize,
+    /// Points of a run: a whole row, or part of the one row of a `Map`.
+    pub run: usize,
+}
+
 impl<'a> Launch<'a> {
-    /// Binds a kernel over `rows` rows of `points` points.
+    /// Binds a kernel to its operands.
     pub fn new(
         kernel: &Kernel,
-        rows: usize,
-        points: usize,
+        walk: Walk,
         leaves: Vec<Access>,
         stores: Vec<Access>,
         facts: &'a CallFacts<'a>,
     ) -> Self {
         let deferred = stores.iter().map(|store| leaves.iter().any(|leaf| leaf.shares_storage(store))).collect();
-        Launch { kind: kernel.kind, rows, points, leaves, stores, deferred, staged: staged(kernel), facts }
+        Launch { kind: kernel.kind, walk, leaves, stores, deferred, staged: staged(kernel), facts }
     }
 }
 

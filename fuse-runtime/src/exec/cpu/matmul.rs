@@ -40,7 +40,7 @@ pub(crate) fn run_matmul(
         n: sizes.extent(&matmul.n)?,
         k: sizes.extent(&matmul.k)?,
     };
-    let launch = bind(&matmul.epilogue, buffers, sizes, facts)?;
+    let launch = bind(&matmul.epilogue, buffers, sizes, facts, false)?;
     match matmul.dtype {
         DType::F32 => product.run::<f32>(&launch, body),
         DType::F64 => product.run::<f64>(&launch, body),
@@ -114,8 +114,7 @@ impl Product {
                 columns: tile_columns.min(self.n - column),
             }
         };
-        let worker =
-            || (Worker::new(launch, body, &[], RUN.min(launch.points), false), Panels::<T::Compute>::default());
+        let worker = || (Worker::new(launch, body, &[]), Panels::<T::Compute>::default());
         let tiles = self.batch * row_tiles * column_tiles;
         if self.batch * self.m * self.n * self.k.max(1) < PARALLEL {
             let mut state = worker();

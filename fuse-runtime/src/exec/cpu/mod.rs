@@ -6,6 +6,7 @@ mod kernel;
 mod launch;
 mod matmul;
 mod strided;
+mod tiles;
 mod worker;
 
 pub(super) use kernel::run_kernel;

@@ -69,6 +69,13 @@ impl Strided {
         }
     }
 
+    /// The two innermost axes, `(extent, stride)` each, where the elements `start..start + len` are all of them.
+    pub fn tile(&self, start: usize, len: usize) -> Option<[(usize, isize); 2]> {
+        let [inner, outer] = *self.dims.first_chunk::<2>()?;
+        let points = inner.0 * outer.0;
+        (len == points && start.is_multiple_of(points)).then_some([inner, outer])
+    }
+
     /// Whether the elements `start..start + len` are consecutive in memory.
     pub fn is_dense_at(&self, start: usize, len: usize) -> bool {
         // A run of no points comes from an axis of extent 0, where nothing divides.

@@ -4,7 +4,7 @@ use super::access::Access;
 use super::launch::Launch;
 use super::strided::{Segment, Strided};
 use crate::rt::{DynBody, Indexed, Ins, LeafRun, Outs, StageRun, StoreRun};
-use fuse_compiler::plan::Level;
+use fuse_compiler::plan::{Kind, Level};
 use fuse_compiler::types::DType;
 
 /// Memory in cache lines, so that every part of it may be of any element type.
@@ -42,15 +42,10 @@ const TILE_BYTES: usize = 1 << 18;
 const TILE_COLUMNS: usize = 16;
 
 impl<'a> Worker<'a> {
-    /// A worker for runs of up to `longest` points. Columns are copied in tiles, as they lie beside each other in memory.
-    pub fn new(
-        launch: &'a Launch<'a>,
-        body: &'a dyn DynBody,
-        stages: &'a [StageRun],
-        longest: usize,
-        columns: bool,
-    ) -> Self {
-        let longest = longest.max(1);
+    /// A worker. Columns are copied in tiles, as they lie beside each other in memory.
+    pub fn new(launch: &'a Launch<'a>, body: &'a dyn DynBody, stages: &'a [StageRun]) -> Self {
+        let columns = launch.kind == Kind::Column;
+        let longest = launch.walk.run.max(1);
         let tile = if columns { (TILE_BYTES / 8 / longest).clamp(1, TILE_COLUMNS) } else { 1 };
         let mut lines = 0;
         let mut slot = |needed: bool, bytes: usize| {
@@ -160,7 +155,7 @@ impl<'a> Worker<'a> {
         if leaf.inner.is_constant() && leaf.outer.is_constant() {
             if !std::mem::replace(&mut self.filled[k], true) {
                 // The slot holds as many points as the longest run.
-                gather(leaf, outer, 0, self.longest(), to);
+                gather(leaf, outer, 0, self.launch.walk.run, to);
             }
             return to;
         }
@@ -187,7 +182,7 @@ impl<'a> Worker<'a> {
         for first in rows.clone().step_by(self.tile) {
             self.tiled = (first, self.tile.min(rows.end - first));
             for row in first..first + self.tiled.1 {
-                self.run(row, 0, self.launch.points);
+                self.run(row, 0, self.launch.walk.points);
             }
         }
     }
@@ -259,10 +254,6 @@ impl<'a> Worker<'a> {
         let line = slot.expect("operands that are copied have a slot");
         self.base.wrapping_add(line * size_of::<Line>())
     }
-
-    fn longest(&self) -> usize {
-        if self.launch.rows == 1 { self.launch.points.min(super::kernel::RUN) } else { self.launch.points }
-    }
 }
 
 /// Whether some run may find an operand not dense.
@@ -293,6 +284,17 @@ fn fill_positions(to: *mut i64, inner: &Strided, first: i64, start: usize, len: 
 /// Copies the elements of a run together.
 fn gather(leaf: &Access, outer: isize, start: usize, len: usize, to: *mut u8) {
     let size = leaf.dtype.bytes();
+    if let Some([(across, stride), (along, 1)]) = leaf.inner.tile(start, len) {
+        let from = leaf.at(outer + leaf.inner.offset(start));
+        for k in 0..across {
+            // SAFETY: the tile is inside of the leaf's tensor, and the slot holds its elements.
+            unsafe {
+                let from = from.offset(k as isize * stride * size as isize);
+                copy(from, 1, to.add(k * size), across as isize, along, size);
+            }
+        }
+        return;
+    }
     leaf.inner.segments(start, len, |piece| {
         let from = leaf.at(outer + piece.offset);
         // SAFETY: the segment is inside of the leaf's tensor, and the slot holds `len` elements.
