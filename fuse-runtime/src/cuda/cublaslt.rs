@@ -106,8 +106,9 @@ impl Library {
     fn choose(&self, problem: Problem) -> Result<Option<Arc<Choice>>> {
         // The heuristic looks at whether there is a bias, not at where: any aligned address will do.
         let form = Form::new(problem, problem.bias.then_some(256))?;
-        let layout = |stored| Layout::new(problem, stored);
-        let layouts = [layout(problem.left)?, layout(problem.right)?, layout(problem.out)?];
+        let layout = |dtype, stored| Layout::new(problem.batch, dtype, stored);
+        let (dtype, out_dtype) = (problem.dtype, problem.out_dtype);
+        let layouts = [layout(dtype, problem.left)?, layout(dtype, problem.right)?, layout(out_dtype, problem.out)?];
         let preference = Preference::new(problem)?;
         let [left, right, out] = &layouts;
         let mut found = sys::cublasLtMatmulHeuristicResult_t {
@@ -222,15 +223,15 @@ impl Drop for Form {
 struct Layout(sys::cublasLtMatrixLayout_t);
 
 impl Layout {
-    fn new(problem: Problem, stored: Stored) -> Result<Layout> {
+    fn new(batch: i32, dtype: DType, stored: Stored) -> Result<Layout> {
         let mut layout = Layout(std::ptr::null_mut());
-        let (kind, Stored { rows, cols, leading, .. }) = (problem.data_type(), stored);
+        let (kind, Stored { rows, cols, leading, .. }) = (data_type(dtype), stored);
         // SAFETY: the library writes one handle.
         check(
             unsafe { sys::cublasLtMatrixLayoutCreate(&mut layout.0, kind, rows, cols, leading) },
             "describe a matrix",
         )?;
-        layout.set(of_matrix::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, problem.batch)?;
+        layout.set(of_matrix::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, batch)?;
         layout.set(of_matrix::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stored.batch_stride)?;
         Ok(layout)
     }
@@ -283,15 +284,6 @@ impl Drop for Preference {
 }
 
 impl Problem {
-    fn data_type(self) -> data {
-        match self.dtype {
-            DType::F64 => data::CUDA_R_64F,
-            DType::F16 => data::CUDA_R_16F,
-            DType::BF16 => data::CUDA_R_16BF,
-            _ => data::CUDA_R_32F,
-        }
-    }
-
     fn epilogue(self) -> epilogue {
         match (self.bias, self.relu) {
             (false, false) => epilogue::CUBLASLT_EPILOGUE_DEFAULT,
@@ -307,6 +299,15 @@ impl Problem {
             DType::F16 | DType::BF16 => reduction::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE,
             _ => reduction::CUBLASLT_REDUCTION_SCHEME_MASK,
         }
+    }
+}
+
+fn data_type(dtype: DType) -> data {
+    match dtype {
+        DType::F64 => data::CUDA_R_64F,
+        DType::F16 => data::CUDA_R_16F,
+        DType::BF16 => data::CUDA_R_16BF,
+        _ => data::CUDA_R_32F,
     }
 }
 

@@ -13,8 +13,10 @@ use fuse_compiler::types::DType;
 /// `c = epilogue(a b)` for each of `batch` products.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Matmul {
-    /// The element type of all three matrices and the bias; sums are in f32, or f64 for f64.
+    /// The element type of both operands and the bias; sums are in f32, or f64 for f64.
     pub dtype: DType,
+    /// The element type of the product: that of the operands, or f32 for halves.
+    pub out_dtype: DType,
     /// How many products.
     pub batch: usize,
     /// Rows of `a` and `c`.
@@ -74,6 +76,7 @@ impl Context {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Problem {
     pub(super) dtype: DType,
+    pub(super) out_dtype: DType,
     pub(super) tf32: bool,
     pub(super) bias: bool,
     pub(super) relu: bool,
@@ -106,16 +109,17 @@ pub(super) struct Stored {
 impl Problem {
     /// The problem, unless the library has no such type or layout, or there is nothing to multiply.
     pub(super) fn of(matmul: &Matmul) -> Option<Problem> {
-        let Matmul { dtype, m, n, k, bias, relu, tf32, .. } = *matmul;
+        let Matmul { dtype, out_dtype, m, n, k, bias, relu, tf32, .. } = *matmul;
         let multiplies = matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::BF16);
-        if !multiplies || [m, n, k, matmul.batch].contains(&0) {
+        let gives = out_dtype == dtype || (dtype.is_half() && out_dtype == DType::F32);
+        if !multiplies || !gives || [m, n, k, matmul.batch].contains(&0) {
             return None;
         }
         let (left, right) = (Stored::of(&matmul.b, k, n)?, Stored::of(&matmul.a, m, k)?);
         let out = Stored::of(&matmul.c, m, n).filter(|out| !out.transposed)?;
         let batch = i32::try_from(matmul.batch).ok()?;
         let tf32 = tf32 && dtype == DType::F32;
-        Some(Problem { dtype, tf32, bias: bias.is_some(), relu, batch, left, right, out })
+        Some(Problem { dtype, out_dtype, tf32, bias: bias.is_some(), relu, batch, left, right, out })
     }
 }
 
@@ -153,7 +157,20 @@ mod tests {
     /// A 2 by 4 product over 3 of row-major matrices.
     fn small() -> Matmul {
         let (a, b, c) = (matrix(3, 1), matrix(4, 1), matrix(4, 1));
-        Matmul { dtype: DType::F32, batch: 1, m: 2, n: 4, k: 3, a, b, c, bias: None, relu: false, tf32: false }
+        Matmul {
+            dtype: DType::F32,
+            out_dtype: DType::F32,
+            batch: 1,
+            m: 2,
+            n: 4,
+            k: 3,
+            a,
+            b,
+            c,
+            bias: None,
+            relu: false,
+            tf32: false,
+        }
     }
 
     #[test]
@@ -187,7 +204,8 @@ mod tests {
             Matmul { b: matrix(0, 1), ..small() },
             Matmul { b: matrix(-4, 1), ..small() },
             Matmul { c: matrix(1, 2), ..small() },
-            Matmul { dtype: DType::I32, ..small() },
+            Matmul { dtype: DType::I32, out_dtype: DType::I32, ..small() },
+            Matmul { out_dtype: DType::BF16, ..small() },
             Matmul { k: 0, ..small() },
         ];
         let context = Context::recording("sm_90a");

@@ -319,8 +319,8 @@ pub struct LibForm {
     pub bias: Option<Operand>,
     /// Whether the library applies relu after the bias.
     pub relu: bool,
-    /// Where the library writes, contiguous.
-    pub product: BufId,
+    /// Where the library writes, viewed as `[batch.., m, n]`: all in order, or with whole rows at other places.
+    pub product: Operand,
     /// What is left of the epilogue, reading `product`.
     pub rest: Option<Kernel>,
 }

@@ -17,7 +17,7 @@ pub fn verify(plan: &Plan) {
                     read(plan, &matmul.epilogue, operand.buf.0, &written);
                 }
                 verify_kernel(plan, &matmul.epilogue, &mut written.clone());
-                written[matmul.lib.product.0 as usize] = true;
+                written[matmul.lib.product.buf.0 as usize] = true;
                 if let Some(rest) = &matmul.lib.rest {
                     verify_kernel(plan, rest, &mut written);
                 }

@@ -39,7 +39,7 @@ fn touched(step: &Step) -> Vec<BufId> {
         Step::Matmul(m) => {
             let mut bufs = of(&m.epilogue);
             bufs.extend(m.lib.rest.iter().flat_map(of));
-            bufs.extend([m.a.buf, m.b.buf, m.lib.product]);
+            bufs.extend([m.a.buf, m.b.buf, m.lib.product.buf]);
             bufs.extend(m.lib.bias.iter().map(|b| b.buf));
             bufs
         }

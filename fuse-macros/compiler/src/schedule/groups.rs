@@ -133,6 +133,7 @@ impl<'g> Groups<'g> {
             groups.place(node);
         }
         super::merge::siblings(&mut groups);
+        super::spill::run(&mut groups);
         groups
     }
 
@@ -228,7 +229,8 @@ impl<'g> Groups<'g> {
         self.graph.nodes[node as usize].op.class == Class::Elementwise
     }
 
-    fn direct_deps(&self, node: u32) -> BTreeSet<GroupId> {
+    /// The groups that make the operands of a node.
+    pub fn direct_deps(&self, node: u32) -> BTreeSet<GroupId> {
         let args = &self.graph.nodes[node as usize].args;
         args.iter().filter_map(|&a| self.of[behind_views(self.graph, a).0.node as usize]).collect()
     }

@@ -89,7 +89,7 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
     }
 
     /// A member where it is computed.
-    fn member(&mut self, member: &Member) -> StmtId {
+    pub fn member(&mut self, member: &Member) -> StmtId {
         let val = Val { node: member.node, out: 0 };
         let key = (val, member.onto.clone(), member.level);
         if let Some(&known) = self.memo.get(&key) {

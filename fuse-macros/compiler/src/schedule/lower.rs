@@ -7,7 +7,7 @@ use super::groups::{Group, GroupId, Groups, Member, Shape, axis_attr};
 use super::kernel::KernelBuilder;
 use super::views::{behind_views, broadcast, normal};
 use crate::graph::Graph;
-use crate::op::{Attr, Class, Val};
+use crate::op::{Attr, Class, Source, Val};
 use crate::plan::{Buf, BufClass, BufId, Kernel, Kind, Level, Operand, Plan, PlanCheck, Scatter, Step, View};
 use crate::types::Dim;
 use std::collections::{BTreeSet, HashMap};
@@ -112,11 +112,6 @@ impl<'g> Lower<'g> {
         BufId(self.plan.bufs.len() as u32 - 1)
     }
 
-    /// The type of a buffer.
-    pub fn buffer_ty(&self, buf: BufId) -> &crate::types::Ty {
-        &self.plan.bufs[buf.0 as usize].ty
-    }
-
     /// The number of a random draw.
     pub fn draw_site(&self, node: u32) -> u32 {
         self.draws[&node]
@@ -146,6 +141,9 @@ impl<'g> Lower<'g> {
         {
             return false;
         }
+        if self.is_from_nothing(val) {
+            return true;
+        }
         let repeats =
             chain.iter().any(|v| matches!(v, View::Expand(dims) if certainly_repeats(&node.outs[0].dims, dims)));
         let cost = self.cost(val, owner);
@@ -153,6 +151,19 @@ impl<'g> Lower<'g> {
             return true;
         }
         from.shape == Shape::Nest(Kind::Map) && !repeats && self.only_read_by(val, group)
+    }
+
+    /// Whether one value is made of constants, sizes and host scalars alone, like the scale of attention: a launch for it
+    /// would cost more than any number of instructions.
+    fn is_from_nothing(&self, val: Val) -> bool {
+        let node = self.graph.node(val);
+        match node.op.class {
+            Class::Source(Source::Constant | Source::Scalar | Source::Size) => true,
+            Class::Elementwise => {
+                node.outs[0].dims.is_empty() && node.args.iter().all(|&arg| self.is_from_nothing(arg))
+            }
+            _ => false,
+        }
     }
 
     /// Whether every group that reads a value is this one, or exists only to be computed again in it.

@@ -1,13 +1,15 @@
 //! Products of matrices: operands, epilogue, and the form in which a library does the same.
 
 use super::groups::{Group, Member};
+use super::kernel::KernelBuilder;
 use super::lower::Lower;
-use super::views::broadcast;
-use crate::op::{Op, Val};
+use super::views::{behind_views, broadcast};
+use crate::graph::{Graph, Node};
+use crate::op::{Class, Val};
 use crate::plan::{
-    BufClass, BufId, Expr, Kernel, Kind, Leaf, LeafSource, Level, LibForm, Matmul, Operand, Stmt, StmtId, View,
+    BufClass, BufId, Expr, Kernel, Kind, Leaf, LeafSource, Level, LibForm, Matmul, Operand, StmtId, View,
 };
-use crate::types::{Dim, Ty};
+use crate::types::{DType, Dim, Ty};
 
 /// Lowers a matmul group.
 pub fn lower(lower: &mut Lower<'_>, group: &Group, wanted: &[(&Member, BufId)]) -> Matmul {
@@ -20,13 +22,26 @@ pub fn lower(lower: &mut Lower<'_>, group: &Group, wanted: &[(&Member, BufId)]) 
     let dtype = lower.graph.node(a).outs[a.out as usize].dtype;
     let a_onto = broadcast(&a_dims, &[batch.as_slice(), &[m.clone(), k.clone()]].concat());
     let b_onto = broadcast(&b_dims, &[batch.as_slice(), &[k.clone(), n.clone()]].concat());
-    let mut epilogue = lower.nest(group, Kind::Map, wanted);
-    epilogue.ops.push(node.place);
-    epilogue.ops.sort_unstable();
-    epilogue.ops.dedup();
+    let reach = Reach::of(lower.graph, group);
+    let (epilogue, at) = epilogue(lower, group, wanted, &reach);
     let (a, b) = (lower.operand(a, &a_onto), lower.operand(b, &b_onto));
-    let lib = library_form(lower, &epilogue, &group.domain);
+    let lib = library_form(lower, &epilogue, &reach, at);
     Matmul { a, b, batch, m, n, k, dtype, tf32: false, epilogue, lib }
+}
+
+/// What is done with the product, and the statement of it that a library makes.
+fn epilogue(lower: &mut Lower<'_>, group: &Group, wanted: &[(&Member, BufId)], reach: &Reach) -> (Kernel, StmtId) {
+    let product = lower.graph.nodes[group.members[0].node as usize].place;
+    let mut builder = KernelBuilder::new(lower, group, Kind::Map);
+    let at = builder.member(group.member(reach.last()).expect("a library takes members only"));
+    for (member, buf) in wanted {
+        builder.store_member(member, *buf);
+    }
+    let mut kernel = builder.finish();
+    kernel.ops.push(product);
+    kernel.ops.sort_unstable();
+    kernel.ops.dedup();
+    (kernel, at)
 }
 
 fn split(domain: &[Dim]) -> (Vec<Dim>, [Dim; 2]) {
@@ -34,95 +49,108 @@ fn split(domain: &[Dim]) -> (Vec<Dim>, [Dim; 2]) {
     (batch.to_vec(), [last[0].clone(), last[1].clone()])
 }
 
-/// How far along its epilogue a library can take a product.
-struct Reach {
-    /// The statement the library's result is.
-    at: StmtId,
-    bias: Option<Operand>,
+/// How far along its epilogue a library can take a product with the same rounding.
+pub struct Reach {
+    /// What the library takes, in program order; the last one is its result.
+    pub nodes: Vec<u32>,
+    bias: Option<Val>,
     relu: bool,
 }
 
-fn library_form(lower: &mut Lower<'_>, epilogue: &Kernel, domain: &[Dim]) -> LibForm {
-    let reach = reach(lower, epilogue);
-    let stored = epilogue.stores.iter().position(|s| s.value == reach.at && s.to.views.is_empty());
-    let product = match stored {
-        Some(store) => epilogue.stores[store].to.buf,
-        None => {
-            let ty = Ty::new(epilogue.stmts[reach.at.0 as usize].dtype, domain.to_vec());
-            lower.push_buffer("product".into(), ty, BufClass::Temp)
-        }
-    };
-    let rest = rest(epilogue, reach.at, product, stored);
-    LibForm { bias: reach.bias, relu: reach.relu, product, rest }
-}
-
-/// Follows the product through the only things that read it, as long as a library does the same with the same rounding.
-fn reach(lower: &Lower<'_>, epilogue: &Kernel) -> Reach {
-    let product = epilogue.stmts.iter().position(|s| s.expr == Expr::Product).expect("an epilogue reads its product");
-    let mut reach = Reach { at: StmtId(product as u32), bias: None, relu: false };
-    while let Some(next) = only_reader(epilogue, reach.at) {
-        let stmt = &epilogue.stmts[next.0 as usize];
-        let at_compute = !epilogue.stmts[reach.at.0 as usize].round;
-        match &stmt.expr {
-            // Bias and relu happen in the accumulator's precision, so the value must not have been rounded before.
-            Expr::Apply(op, args) if *op == Op::named("add") && at_compute && reach.bias.is_none() && !reach.relu => {
-                let other = if args[0] == reach.at { args[1] } else { args[0] };
-                match bias(lower, epilogue, other) {
-                    Some(bias) => reach.bias = Some(bias),
-                    None => break,
-                }
-            }
-            Expr::Apply(op, _) if *op == Op::named("relu") && at_compute && !reach.relu => reach.relu = true,
-            Expr::Cast(_) if stmt.dtype.is_half() && at_compute && stmt.level == Level::Elem => {
-                reach.at = next;
+impl Reach {
+    /// Follows the product of a group through the only things that read it.
+    pub fn of(graph: &Graph, group: &Group) -> Reach {
+        let product = group.members[0].node;
+        let operand = graph.nodes[product as usize].args[0];
+        let dtype = graph.node(operand).outs[operand.out as usize].dtype;
+        let mut reach = Reach { nodes: vec![product], bias: None, relu: false };
+        while let Some(next) = only_reader(graph, reach.last()).filter(|next| group.member(*next).is_some()) {
+            if !reach.step(graph, next, &group.domain, dtype) {
                 break;
             }
-            _ => break,
         }
-        reach.at = next;
+        reach
     }
-    reach
+
+    fn last(&self) -> u32 {
+        self.nodes[self.nodes.len() - 1]
+    }
+
+    /// Takes one more op, if the library has it.
+    fn step(&mut self, graph: &Graph, next: u32, domain: &[Dim], dtype: DType) -> bool {
+        let (from, node) = (&graph.nodes[self.last() as usize], &graph.nodes[next as usize]);
+        let is_rounding =
+            node.op.name == "cast" && node.outs[0].dtype == dtype && from.outs[0].dtype == dtype.compute();
+        // Everything happens in the accumulator's precision, so the value must not have been rounded before.
+        if is_rounded(from) || self.nodes.len() > 1 && from.op.name == "cast" {
+            return false;
+        }
+        match node.op.name {
+            "add" if self.bias.is_none() && !self.relu => {
+                let other = if node.args[0].node == self.last() { node.args[1] } else { node.args[0] };
+                self.bias = bias(graph, other, domain);
+                if self.bias.is_none() {
+                    return false;
+                }
+            }
+            "relu" if !self.relu => self.relu = true,
+            _ if is_rounding => {}
+            _ => return false,
+        }
+        self.nodes.push(next);
+        true
+    }
 }
 
-/// The statement that reads another, if it is the only one and the value is not stored.
-fn only_reader(kernel: &Kernel, value: StmtId) -> Option<StmtId> {
-    if kernel.stores.iter().any(|s| s.value == value) {
-        return None;
-    }
-    let mut readers = (0..kernel.stmts.len()).filter(|&k| operands(&kernel.stmts[k]).contains(&value));
+/// Whether a value in registers has already lost the bits its element type does not hold.
+fn is_rounded(node: &Node) -> bool {
+    node.round && node.outs[0].dtype.compute() != node.outs[0].dtype
+}
+
+/// The node that reads a value, if it is the only one and the value is no result.
+fn only_reader(graph: &Graph, node: u32) -> Option<u32> {
+    let reads = |val: &Val| behind_views(graph, *val).0.node == node;
+    let is_view = |node: &Node| matches!(node.op.class, Class::View(_));
+    let mut readers = graph
+        .nodes
+        .iter()
+        .enumerate()
+        .filter(|(_, n)| !is_view(n) && n.args.iter().any(reads))
+        .map(|(id, _)| id as u32);
     let reader = readers.next()?;
-    readers.next().is_none().then_some(StmtId(reader as u32))
+    (readers.next().is_none() && !graph.outs.iter().any(reads)).then_some(reader)
 }
 
-/// The statements a statement reads.
-pub fn operands(stmt: &Stmt) -> Vec<StmtId> {
-    match &stmt.expr {
-        Expr::Apply(_, args) => args.clone(),
-        Expr::Cast(a) | Expr::Reduce(_, a) | Expr::Scan(_, a) | Expr::Uniform(_, a) | Expr::Normal(_, a) => vec![*a],
-        Expr::Gather { index, .. } => vec![*index],
-        Expr::Load(_) | Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_) | Expr::Product => vec![],
-    }
+/// An input (perhaps widened from a half) that is one vector along n, repeated over everything else.
+fn bias(graph: &Graph, val: Val, domain: &[Dim]) -> Option<Val> {
+    let node = graph.node(val);
+    let val = if node.op.name == "cast" { node.args[0] } else { val };
+    let dims = &graph.node(val).outs[val.out as usize].dims;
+    (graph.inputs.contains(&val) && dims.len() == 1 && dims.last() == domain.last()).then_some(val)
 }
 
-/// A leaf (perhaps widened from a half) that is one vector along n, repeated over everything else.
-fn bias(lower: &Lower<'_>, epilogue: &Kernel, value: StmtId) -> Option<Operand> {
-    let leaf = match &epilogue.stmts[value.0 as usize].expr {
-        Expr::Load(leaf) => *leaf,
-        Expr::Cast(from) => match &epilogue.stmts[from.0 as usize].expr {
-            Expr::Load(leaf) => *leaf,
-            _ => return None,
-        },
-        _ => return None,
+/// The library's form of an epilogue in which it makes the statement `at`.
+fn library_form(lower: &mut Lower<'_>, epilogue: &Kernel, reach: &Reach, at: StmtId) -> LibForm {
+    let stored = epilogue.stores.iter().position(|s| s.value == at && keeps_rows(&s.to.views));
+    let product = match stored {
+        Some(store) => epilogue.stores[store].to.clone(),
+        None => {
+            let ty = Ty::new(epilogue.stmt(at).dtype, epilogue.domain.clone());
+            Operand { buf: lower.push_buffer("product".into(), ty, BufClass::Temp), views: vec![] }
+        }
     };
-    let Leaf { source: LeafSource::Buf(buf), views, .. } = &epilogue.leaves[leaf as usize] else { return None };
-    let ty = lower.buffer_ty(*buf);
-    let along_n = matches!(views.as_slice(), [View::Expand(_)]) && ty.dims.len() == 1;
-    let matches_n = ty.dims.last() == epilogue.domain.last();
-    (along_n && matches_n).then(|| Operand { buf: *buf, views: vec![] })
+    let rest = rest(epilogue, at, &product, stored);
+    let bias = reach.bias.map(|bias| lower.operand(bias, &[]));
+    LibForm { bias, relu: reach.relu, product, rest }
+}
+
+/// Whether views leave the elements of a row next to each other, as a library needs them.
+fn keeps_rows(views: &[View]) -> bool {
+    views.iter().all(|view| matches!(view, View::Permute(order) if order.last() == Some(&(order.len() as u32 - 1))))
 }
 
 /// The epilogue from the library's result on, or `None` where nothing is left.
-fn rest(epilogue: &Kernel, at: StmtId, product: BufId, stored: Option<usize>) -> Option<Kernel> {
+fn rest(epilogue: &Kernel, at: StmtId, product: &Operand, stored: Option<usize>) -> Option<Kernel> {
     let mut kernel = epilogue.clone();
     kernel.name.push_str("_rest");
     if let Some(store) = stored {
@@ -131,7 +159,8 @@ fn rest(epilogue: &Kernel, at: StmtId, product: BufId, stored: Option<usize>) ->
     if kernel.stores.is_empty() {
         return None;
     }
-    let leaf = Leaf { source: LeafSource::Buf(product), views: vec![], level: Level::Elem, indexed: None };
+    let views = product.views.clone();
+    let leaf = Leaf { source: LeafSource::Buf(product.buf), views, level: Level::Elem, indexed: None };
     kernel.leaves.push(leaf);
     let stmt = &mut kernel.stmts[at.0 as usize];
     (stmt.expr, stmt.round) = (Expr::Load(kernel.leaves.len() as u32 - 1), false);

@@ -27,10 +27,10 @@ fn one_pass(groups: &mut Groups<'_>) -> bool {
 }
 
 /// How two groups become one: the new group, without its dependencies.
-type Union = fn(&Groups<'_>, &Group, &Group) -> Option<Group>;
+pub type Union = fn(&Groups<'_>, &Group, &Group) -> Option<Group>;
 
 /// Merges two groups if they share memory traffic, nothing has to run between them, and every operand still lines up.
-fn try_merge(groups: &mut Groups<'_>, a: GroupId, b: GroupId, union: Union) -> bool {
+pub fn try_merge(groups: &mut Groups<'_>, a: GroupId, b: GroupId, union: Union) -> bool {
     let (early, late) = (&groups.list[a.0], &groups.list[b.0]);
     if early.members.is_empty() || late.members.is_empty() || early.members.len() + late.members.len() > MAX_MEMBERS {
         return false;
@@ -76,7 +76,7 @@ fn adopt(groups: &mut Groups<'_>, into: GroupId, from: GroupId, first: u32) {
 }
 
 /// Two groups over the same domain.
-fn over_one_domain(_: &Groups<'_>, a: &Group, b: &Group) -> Option<Group> {
+pub fn over_one_domain(_: &Groups<'_>, a: &Group, b: &Group) -> Option<Group> {
     use Kind::{Column, Map, Row};
     let (shape, reduced) = match (a.shape, b.shape) {
         (Shape::Nest(Map), Shape::Nest(Map)) => (a.shape, 0),

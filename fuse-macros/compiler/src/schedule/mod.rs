@@ -10,6 +10,7 @@ mod merge;
 mod names;
 mod prepare;
 mod prune;
+mod spill;
 #[cfg(test)]
 mod tests;
 mod views;

@@ -1,6 +1,5 @@
 //! Drops statements and leaves of a kernel that no store needs.
 
-use super::matmul::operands;
 use crate::plan::{Expr, Kernel, StmtId};
 
 /// The kernel without what it does not need.
@@ -14,7 +13,7 @@ pub fn run(mut kernel: Kernel) -> Kernel {
     }
     for k in (0..kernel.stmts.len()).rev() {
         if live[k] {
-            operands(&kernel.stmts[k]).iter().for_each(|o| live[o.0 as usize] = true);
+            kernel.stmts[k].expr.operands().iter().for_each(|o| live[o.0 as usize] = true);
         }
     }
     let stmts = renumber(&live);

@@ -152,7 +152,41 @@ fn a_product_is_stored_in_the_order_its_reader_wants() {
         let merged = vec![dims[0].clone(), dims[1].clone(), Dim::mul(dims[2].clone(), dims[3].clone())];
         vec![g.push(Op::named("reshape"), &[heads_last], vec![Attr::Dims(merged)])]
     });
-    assert_eq!(plan.steps.len(), 1, "{:?}", steps(&plan));
+    assert_eq!((plan.steps.len(), plan.launches()), (1, 1), "{:?}", steps(&plan));
+}
+
+#[test]
+fn scores_are_scaled_by_the_softmax_that_reads_them() {
+    let plan = plan(|g| {
+        let (q, k, v) = (g.input("q", F32, 4), g.input("k", F32, 4), g.input("v", F32, 4));
+        vec![g.push(Op::named("scaled_dot_product_attention"), &[q, k, v], vec![Attr::Bool(false)])]
+    });
+    assert_eq!(plan.launches(), 3, "{:?}", steps(&plan));
+}
+
+#[test]
+fn a_residual_is_added_by_the_norm_that_reads_it() {
+    let plan = plan(|g| {
+        let (x, w, b, r) = (g.input("x", F32, 2), g.input("w", F32, 2), g.input("b", F32, 1), g.input("r", F32, 2));
+        let (scale, shift, eps) = (g.input("g", F32, 1), g.input("be", F32, 1), float(g, 1e-5, DType::F64));
+        same(g, (x, 0), (r, 0));
+        same(g, (w, 0), (r, 1));
+        same(g, (b, 0), (r, 1));
+        let linear = op(g, "linear", &[x, w, b]);
+        let sum = op(g, "add", &[linear, r]);
+        vec![sum, op(g, "layer_norm", &[sum, scale, shift, eps])]
+    });
+    assert_eq!(plan.launches(), 2, "{:?}", steps(&plan));
+}
+
+#[test]
+fn an_epilogue_that_no_row_reads_stays_with_its_product() {
+    let plan = plan(|g| {
+        let (x, w) = (g.input("x", F32, 2), g.input("w", F32, 2));
+        let product = op(g, "matmul", &[x, w]);
+        vec![op(g, "gelu", &[product])]
+    });
+    assert_eq!((plan.steps.len(), plan.launches()), (1, 2), "{:?}", steps(&plan));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-#[doc = "map[broadcast(q.0, k.0), broadcast(q.1, k.1), q.2, k.2] cast5 = f32(product)"]
+#[doc = "map[broadcast(q.0, k.0), broadcast(q.1, k.1), q.2, k.2] product4 = product"]
 #[allow(non_camel_case_types)]
 struct k0_matmul;
 #[allow(unused, clippy::all)]
@@ -7,15 +7,14 @@ impl ::fuse_runtime::rt::Body for k0_matmul {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
-        let cast5_out = &mut outs.elem::<f32>(0)[..n];
+        let product4_out = &mut outs.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
         for i in 0..n {
             let product: f32 = m::round_bf16(ins.product::<f32>()[i]);
-            let cast: f32 = product;
-            cast5_out[i] = cast;
+            product4_out[i] = <::fuse_runtime::prelude::bf16 as Element>::from_compute(product);
         }
     }
 }
-#[doc = "row[broadcast(q.0, k.0), broadcast(q.1, k.1), q.2 | k.2] t3 = exp(sub(cast5, max(cast5))); cast13 = bf16(div(t3, sum(t3)))"]
+#[doc = "row[broadcast(q.0, k.0), broadcast(q.1, k.1), q.2 | k.2] t1 = f32(product4); t4 = exp(sub(t1, max(t1))); cast13 = bf16(div(t4, sum(t4)))"]
 #[allow(non_camel_case_types)]
 struct k1_max_sub_exp_sum;
 #[allow(unused, clippy::all)]
@@ -24,17 +23,18 @@ impl ::fuse_runtime::rt::Body for k1_max_sub_exp_sum {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
-        let cast5_in = &ins.elem::<f32>(0)[..n];
+        let product4_in = &ins.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
         let cast13_out = &mut outs.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
-        let max: f32 = rt::reduce::max(n, #[inline(always)] |i| { let cast5: f32 = cast5_in[i]; cast5 });
-        let sum: f32 = rt::reduce::row_sum(n, #[inline(always)] |i| { let cast5: f32 = cast5_in[i]; let sub: f32 = cast5 - max; let exp: f32 = m::exp(sub); exp });
+        let max: f32 = rt::reduce::max(n, #[inline(always)] |i| { let product4: f32 = Element::to_compute(product4_in[i]); let cast: f32 = product4; cast });
+        let sum: f32 = rt::reduce::row_sum(n, #[inline(always)] |i| { let product4: f32 = Element::to_compute(product4_in[i]); let cast: f32 = product4; let sub: f32 = cast - max; let exp: f32 = m::exp(sub); exp });
         for i in 0..n {
-            let cast5: f32 = cast5_in[i];
-            let sub: f32 = cast5 - max;
+            let product4: f32 = Element::to_compute(product4_in[i]);
+            let cast: f32 = product4;
+            let sub: f32 = cast - max;
             let exp: f32 = m::exp(sub);
             let div: f32 = exp / sum;
-            let cast: f32 = m::round_bf16(div);
-            cast13_out[i] = <::fuse_runtime::prelude::bf16 as Element>::from_compute(cast);
+            let cast2: f32 = m::round_bf16(div);
+            cast13_out[i] = <::fuse_runtime::prelude::bf16 as Element>::from_compute(cast2);
         }
     }
 }

@@ -235,7 +235,8 @@ fn the_library_multiplies_every_type_and_layout() {
         ] {
             let lens = [batch * 24 * 32, batch * 16 * 48];
             for (bias, relu) in [(false, false), (true, false), (true, true), (false, true)] {
-                let matmul = Matmul { dtype, batch, m, n, k, a, b, c: a, bias: None, relu, tf32: false };
+                let matmul =
+                    Matmul { dtype, out_dtype: dtype, batch, m, n, k, a, b, c: a, bias: None, relu, tf32: false };
                 check_product(&context, matmul, lens, bias);
             }
         }
@@ -255,7 +256,20 @@ fn only_high_precision_rounds_to_tf32() {
         let (a, b, c_matrix) = (square(&a), square(&b), square(&c));
         assert!(
             context
-                .matmul(&Matmul { dtype, batch, m, n, k, a, b, c: c_matrix, bias: None, relu: false, tf32 })
+                .matmul(&Matmul {
+                    dtype,
+                    out_dtype: dtype,
+                    batch,
+                    m,
+                    n,
+                    k,
+                    a,
+                    b,
+                    c: c_matrix,
+                    bias: None,
+                    relu: false,
+                    tf32
+                })
                 .unwrap()
         );
         assert_eq!(download(&c)[..2], [expected; 2], "tf32 {tf32}");
@@ -268,8 +282,20 @@ fn relu_of_the_library_keeps_nan() {
     let (a, b, c) = (upload(&context, &[f32::NAN; 64]), upload(&context, &[1.0; 64]), upload(&context, &[0.0; 64]));
     let square = |buffer: &Buffer| Matrix { address: buffer.ptr(), row_stride: 8, col_stride: 1, batch_stride: 0 };
     let (dtype, batch, m, n, k, bias) = (DType::F32, 1, 8, 8, 8, None);
-    let matmul =
-        Matmul { dtype, batch, m, n, k, a: square(&a), b: square(&b), c: square(&c), bias, relu: true, tf32: false };
+    let matmul = Matmul {
+        dtype,
+        out_dtype: dtype,
+        batch,
+        m,
+        n,
+        k,
+        a: square(&a),
+        b: square(&b),
+        c: square(&c),
+        bias,
+        relu: true,
+        tf32: false,
+    };
     assert!(context.matmul(&matmul).unwrap());
     assert!(download(&c).iter().all(|value| value.is_nan()));
 }

@@ -19,82 +19,49 @@ pub(super) fn launch_matmul(call: &CudaCall<'_>, matmul: &Matmul, buffers: &mut 
     product.by_template(call, matmul, buffers)
 }
 
-/// The operands of a product and its batch axes, merged where both operands allow it.
+/// The operands of a product and its extents m, n and k.
 struct Product {
     a: RawTensor,
     b: RawTensor,
     extents: [i64; 3],
-    batch: Vec<BatchAxis>,
 }
 
-/// One batch axis: its extent, and how far it moves in the operands.
+/// One batch axis: its extent, and how far it moves in the operands and the result.
 #[derive(Clone, Copy)]
 struct BatchAxis {
     extent: i64,
-    a: i64,
-    b: i64,
+    steps: [i64; 3],
 }
 
 impl Product {
     fn new(call: &CudaCall<'_>, matmul: &Matmul, buffers: &mut Buffers<'_>) -> Result<Self> {
         let (a, b) = (buffers.operand(&matmul.a)?, buffers.operand(&matmul.b)?);
         let extents = [&matmul.m, &matmul.n, &matmul.k].map(|dim| call.sizes.value(dim));
-        let mut batch: Vec<BatchAxis> = Vec::new();
-        for axis in 0..matmul.batch.len() {
-            let stride = |tensor: &RawTensor| tensor.layout().strides()[axis] as i64;
-            let next = BatchAxis { extent: a.shape()[axis] as i64, a: stride(&a), b: stride(&b) };
-            match batch.last_mut() {
-                _ if next.extent == 1 => {}
-                Some(last) if last.a == next.a * next.extent && last.b == next.b * next.extent => {
-                    *last = BatchAxis { extent: last.extent * next.extent, ..next };
-                }
-                _ => batch.push(next),
-            }
-        }
-        Ok(Product { a, b, extents, batch })
+        Ok(Product { a, b, extents })
     }
 
     /// Multiplies with the library, one call for the innermost batch axis. `false` if it cannot, and nothing was launched.
     fn by_library(&self, call: &CudaCall<'_>, matmul: &Matmul, buffers: &mut Buffers<'_>) -> Result<bool> {
         let [m, n, k] = self.extents;
-        let out = buffers.get(matmul.lib.product)?;
+        let out = buffers.operand(&matmul.lib.product)?;
         let bias = matmul.lib.bias.as_ref().map(|bias| buffers.operand(bias)).transpose()?;
         let bias_fits = bias.as_ref().is_none_or(|bias| bias.dtype() == matmul.dtype && bias.layout().is_contiguous());
-        if out.dtype() != matmul.dtype || !bias_fits || m * n == 0 {
+        if (bias.is_some() && out.dtype() != matmul.dtype) || !bias_fits || m * n == 0 {
             return Ok(false);
         }
-        let (outer, inner) = match self.batch.split_last() {
-            Some((inner, outer)) => (outer, *inner),
-            None => (&[][..], BatchAxis { extent: 1, a: 0, b: 0 }),
-        };
-        let bytes = matmul.dtype.bytes() as i64;
+        let (outer, inner) = batch_axes([&self.a, &self.b, &out], matmul.batch.len());
         for place in 0..outer.iter().map(|axis| axis.extent).product() {
-            let (a, b) = offsets(outer, place);
-            let matrix = |tensor: &RawTensor, offset: i64, batch_stride: i64| {
-                let strides = tensor.layout().strides();
-                Matrix {
-                    address: tensor.address().wrapping_add_signed(offset * bytes),
-                    row_stride: strides[strides.len() - 2],
-                    col_stride: strides[strides.len() - 1],
-                    batch_stride: batch_stride as isize,
-                }
-            };
-            let one = (m * n) as isize;
-            let first = place * inner.extent * m * n;
+            let first = offsets(&outer, place);
             let problem = cuda::Matmul {
                 dtype: matmul.dtype,
+                out_dtype: out.dtype(),
                 batch: inner.extent as usize,
                 m: m as usize,
                 n: n as usize,
                 k: k as usize,
-                a: matrix(&self.a, a, inner.a),
-                b: matrix(&self.b, b, inner.b),
-                c: Matrix {
-                    address: out.address().wrapping_add_signed(first * bytes),
-                    row_stride: n as isize,
-                    col_stride: 1,
-                    batch_stride: one,
-                },
+                a: matrix(&self.a, first[0], inner.steps[0]),
+                b: matrix(&self.b, first[1], inner.steps[1]),
+                c: matrix(&out, first[2], inner.steps[2]),
                 bias: bias.as_ref().map(RawTensor::address),
                 relu: matmul.lib.relu,
                 tf32: matmul.tf32,
@@ -135,15 +102,45 @@ impl Product {
     }
 }
 
-/// How far the operands move to a place of the outer batch axes.
-fn offsets(outer: &[BatchAxis], place: i64) -> (i64, i64) {
-    let (mut left, mut a, mut b) = (place, 0, 0);
+/// The batch axes, merged where all three matrices allow it: the outer ones, and the innermost.
+fn batch_axes(matrices: [&RawTensor; 3], count: usize) -> (Vec<BatchAxis>, BatchAxis) {
+    let mut axes: Vec<BatchAxis> = Vec::new();
+    for axis in 0..count {
+        let steps = matrices.map(|tensor| tensor.layout().strides()[axis] as i64);
+        let next = BatchAxis { extent: matrices[0].shape()[axis] as i64, steps };
+        match axes.last_mut() {
+            _ if next.extent == 1 => {}
+            Some(last) if last.steps == steps.map(|step| step * next.extent) => {
+                *last = BatchAxis { extent: last.extent * next.extent, steps };
+            }
+            _ => axes.push(next),
+        }
+    }
+    let inner = axes.pop().unwrap_or(BatchAxis { extent: 1, steps: [0; 3] });
+    (axes, inner)
+}
+
+/// How far the matrices move to a place of the outer batch axes.
+fn offsets(outer: &[BatchAxis], place: i64) -> [i64; 3] {
+    let (mut left, mut moved) = (place, [0; 3]);
     for axis in outer.iter().rev() {
-        a += left % axis.extent * axis.a;
-        b += left % axis.extent * axis.b;
+        for (moved, step) in moved.iter_mut().zip(axis.steps) {
+            *moved += left % axis.extent * step;
+        }
         left /= axis.extent;
     }
-    (a, b)
+    moved
+}
+
+/// A batch of matrices in the last two axes of a tensor.
+fn matrix(tensor: &RawTensor, offset: i64, batch_stride: i64) -> Matrix {
+    let strides = tensor.layout().strides();
+    Matrix {
+        address: tensor.address().wrapping_add_signed(offset * tensor.dtype().bytes() as i64),
+        row_stride: strides[strides.len() - 2],
+        col_stride: strides[strides.len() - 1],
+        batch_stride: batch_stride as isize,
+    }
 }
 
 /// Axes of a product with exactly [`BATCH_AXES`] batch axes.
