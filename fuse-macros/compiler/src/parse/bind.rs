@@ -27,9 +27,9 @@ impl Walker<'_> {
                     }
                     Value::Captured(local, ty) => {
                         let var = Var::unbound(&pat.ident, Value::Host(ty), mutable);
-                        self.flow.vars.push(Var { source: Some(quote!(#local)), ..var });
+                        self.declare(Var { source: Some(quote!(#local)), ..var });
                     }
-                    value => self.flow.vars.push(Var::unbound(&pat.ident, value, mutable)),
+                    value => self.declare(Var::unbound(&pat.ident, value, mutable)),
                 }
             }
             (Pat::Reference(reference), Value::Tensor { key, .. }) => {
@@ -43,7 +43,7 @@ impl Walker<'_> {
             }
             (pat, Value::Poison) => {
                 for ident in bound(pat) {
-                    self.flow.vars.push(Var::unbound(&ident, Value::Poison, false));
+                    self.declare(Var::unbound(&ident, Value::Poison, false));
                 }
             }
             (pat, value) => self.bind_tokens(pat, value, live),
@@ -74,17 +74,25 @@ impl Walker<'_> {
         self.bind_typed(pat, &ty, needs_annotation);
     }
 
-    /// A `let` of a number that is also a variable of the emitted code.
-    pub fn bind_number(&mut self, local: &Local, value: Value) {
-        let ty = match &local.pat {
-            Pat::Type(typed) => self.generics.host_ty(&typed.ty),
-            _ => HostTy::Unknown,
-        };
-        match single_binding(&local.pat) {
-            Some(pat) if pat.mutability.is_none() => {
-                self.flow.vars.push(Var::bound(&pat.ident, value, false));
+    /// A `let` of numbers that are also variables of the emitted code.
+    pub fn bind_numbers(&mut self, pat: &Pat, value: Value) {
+        match (pat, value) {
+            (Pat::Type(typed), value) => match single_binding(pat) {
+                Some(binding) if binding.mutability.is_some() => {
+                    self.bind_typed(&typed.pat, &self.generics.host_ty(&typed.ty), false)
+                }
+                _ => self.bind_numbers(&typed.pat, value),
+            },
+            (Pat::Ident(pat), value) if pat.mutability.is_none() && pat.subpat.is_none() && pat.by_ref.is_none() => {
+                self.declare(Var::bound(&pat.ident, value, false));
             }
-            _ => self.bind_typed(&local.pat, &ty, false),
+            (Pat::Tuple(tuple), Value::Tuple(parts)) if tuple.elems.len() == parts.len() && no_rest(&tuple.elems) => {
+                tuple.elems.iter().zip(parts).for_each(|(pat, part)| self.bind_numbers(pat, part));
+            }
+            (Pat::Slice(slice), Value::Array(parts)) if slice.elems.len() == parts.len() && no_rest(&slice.elems) => {
+                slice.elems.iter().zip(parts).for_each(|(pat, part)| self.bind_numbers(pat, part));
+            }
+            (pat, _) => self.bind_typed(pat, &HostTy::Unknown, false),
         }
     }
 
@@ -152,7 +160,7 @@ impl Walker<'_> {
         };
         let known = *ty != HostTy::Unknown;
         let var = Var::bound(ident, value, mutable);
-        self.flow.vars.push(Var { exclusive, needs_annotation: needs_annotation && !known, ..var });
+        self.declare(Var { exclusive, needs_annotation: needs_annotation && !known, ..var });
     }
 
     /// Names the node that computes a value after the user's variable.

@@ -67,7 +67,7 @@ impl Walker<'_> {
             Expr::Break(jump) => self.break_(jump, cont),
             Expr::Continue(jump) => match cont.target(jump.label.as_ref()) {
                 Some(Cont::Turn(unrolled, turn, next)) => {
-                    self.flow.vars.truncate(unrolled.vars);
+                    self.leave_scope(unrolled.vars);
                     self.turn(unrolled, turn + 1, next);
                 }
                 Some(Cont::End(region)) => self.jump(region, quote!(#jump;)),
@@ -80,7 +80,7 @@ impl Walker<'_> {
     fn break_(&mut self, jump: &ExprBreak, cont: &Cont) {
         match (cont.target(jump.label.as_ref()), &jump.expr) {
             (Some(Cont::Turn(unrolled, _, next)), None) => {
-                self.flow.vars.truncate(unrolled.vars);
+                self.leave_scope(unrolled.vars);
                 self.resume(next, Outcome::Value(Value::Tuple(vec![])));
             }
             (Some(Cont::End(region)), None) => self.jump(region, quote!(#jump;)),
@@ -115,11 +115,17 @@ impl Walker<'_> {
         let head = self.condition(&branch.cond, &live);
         // A path that returns splits no further.
         let budget = if returns(&branch.then_branch) { 1 } else { self.flow.budget / leaves };
-        let then = self.arm(budget.max(1), Some(&head), |w| w.block(&branch.then_branch, cont));
+        let then = self.arm(budget.max(1), Some(&head), |w| {
+            w.learn(&branch.cond, true);
+            w.block(&branch.then_branch, cont)
+        });
         let rest = (self.flow.budget - budget).max(1);
-        let otherwise = self.arm(rest, None, |w| match &branch.else_branch {
-            Some((_, otherwise)) => w.deliver(otherwise, cont),
-            None => w.resume(cont, Outcome::Value(Value::Tuple(vec![]))),
+        let otherwise = self.arm(rest, None, |w| {
+            w.learn(&branch.cond, false);
+            match &branch.else_branch {
+                Some((_, otherwise)) => w.deliver(otherwise, cont),
+                None => w.resume(cont, Outcome::Value(Value::Tuple(vec![]))),
+            }
         });
         let condition = head.tokens;
         self.flow.steps.push(Step::Nest(vec![

@@ -39,6 +39,8 @@ pub enum Operand {
     Size(Dim),
     /// A host scalar, read where the op is.
     Scalar(TokenStream),
+    /// What may be a tensor, but nothing tells its type.
+    Unknown,
     /// The result of a mistake that was reported.
     Poison,
 }
@@ -129,7 +131,7 @@ impl Walker<'_> {
             Operand | Branch | Tensor | TensorOf(_) | Scalar | ScalarOf(_) => {
                 let operand = match kind {
                     Scalar | ScalarOf(_) => self.operand(arg)?,
-                    _ => self.tensor_operand(op, call, kind, arg)?,
+                    _ => self.tensor_operand(kind, arg)?,
                 };
                 self.hold(&operand);
                 call.operands.push((operand, arg));
@@ -159,25 +161,12 @@ impl Walker<'_> {
     }
 
     /// An operand that is a tensor or, where the op allows it, a scalar.
-    fn tensor_operand(&mut self, op: Op, call: &Call, kind: ParamKind, arg: &Expr) -> Eval<Operand> {
-        let operand = self.operand(arg)?;
+    fn tensor_operand(&mut self, kind: ParamKind, arg: &Expr) -> Eval<Operand> {
         let needs_tensor = matches!(kind, ParamKind::Tensor | ParamKind::TensorOf(_));
-        match (&operand, needs_tensor) {
-            (Operand::Tensor(_) | Operand::Poison, _) | (_, false) => Ok(operand),
-            (Operand::Scalar(_), true) => {
-                let like = call.operands.first().and_then(|(first, _)| match first {
-                    Operand::Tensor(key) => Some(*key),
-                    _ => None,
-                });
-                match self.report_unknown(arg, like) {
-                    true => Ok(Operand::Poison),
-                    false => {
-                        let reason = format!("`{}` takes `{}`, whose type is not known here", op.name, text(arg));
-                        Err(Stop::at(BreakKind::TYPE, arg, reason))
-                    }
-                }
-            }
-            _ => Err(Stop::Silent),
+        match self.operand(arg)? {
+            Operand::Scalar(_) if needs_tensor => Ok(Operand::Unknown),
+            Operand::Constant(_) | Operand::Size(_) if needs_tensor => Err(Stop::Silent),
+            operand => Ok(operand),
         }
     }
 
@@ -198,22 +187,35 @@ impl Walker<'_> {
             Ok(Value::Dim(Dim::Const(k))) => Ok(Operand::Constant(Constant::Int(k))),
             Ok(Value::Dim(dim)) => Ok(Operand::Size(dim)),
             Ok(Value::Captured(local, _)) => Ok(Operand::Scalar(quote!(#local))),
-            Ok(Value::Host(_)) => match self.is_unknown_tensor(expr) {
-                true => Ok(Operand::Poison),
-                false => Ok(Operand::Scalar(self.host_tokens(expr))),
-            },
+            Ok(Value::Host(ty)) if self.may_be_tensor(expr, &ty) => Ok(Operand::Unknown),
+            Ok(Value::Host(_)) => Ok(Operand::Scalar(self.host_tokens(expr))),
             Ok(Value::Poison) => Ok(Operand::Poison),
             Ok(Value::Tuple(_) | Value::Array(_) | Value::Made(..) | Value::Unset) => Err(Stop::Silent),
             Err(stop) => Err(stop),
         }
     }
 
-    /// Reports a host value that must be a tensor because it is borrowed, or may be one because a call with tensors made it.
-    fn is_unknown_tensor(&mut self, expr: &Expr) -> bool {
-        let from_call =
-            as_ident(strip(expr)).and_then(|ident| self.var(&Name::of(ident))).is_some_and(|v| v.needs_annotation);
-        let borrowed = matches!(strip(expr), Expr::Reference(_));
-        (from_call || borrowed) && self.report_unknown(expr, None)
+    /// Whether a host value is a tensor because it is borrowed, or may be one because a call with tensors made it.
+    fn may_be_tensor(&self, expr: &Expr, ty: &HostTy) -> bool {
+        let var = as_ident(strip(expr)).and_then(|ident| self.var(&Name::of(ident)));
+        ty.is_open() || var.is_some_and(|var| var.needs_annotation) || matches!(strip(expr), Expr::Reference(_))
+    }
+
+    /// Tensors of unknown type beside known ones: the binding to annotate is named, or the op runs on the host.
+    fn refuse_unknown(&mut self, op: Op, call: &Call) -> Eval<bool> {
+        let like = call.operands.iter().find_map(|(operand, _)| match operand {
+            Operand::Tensor(key) => Some(*key),
+            _ => None,
+        });
+        let mut reported = false;
+        for (_, expr) in call.operands.iter().filter(|(operand, _)| matches!(operand, Operand::Unknown)) {
+            if !self.report_unknown(expr, like) {
+                let reason = format!("`{}` takes `{}`, whose type is not known here", op.name, text(expr));
+                return Err(Stop::at(BreakKind::TYPE, expr, reason));
+            }
+            reported = true;
+        }
+        Ok(reported)
     }
 
     fn tensor_list<'e>(&mut self, arg: &'e Expr) -> Eval<Vec<(Operand, &'e Expr)>> {
@@ -245,7 +247,9 @@ impl Walker<'_> {
             return Ok(None);
         }
         match self.operand(arg)? {
-            Operand::Scalar(_) => Err(Stop::at(BreakKind::TYPE, arg, format!("`{}` may be a mask or none", text(arg)))),
+            Operand::Scalar(_) | Operand::Unknown => {
+                Err(Stop::at(BreakKind::TYPE, arg, format!("`{}` may be a mask or none", text(arg))))
+            }
             operand => Ok(Some((operand, arg))),
         }
     }
@@ -308,10 +312,7 @@ impl Walker<'_> {
         match self.eval(arg, &HostTy::Unknown)? {
             Value::Host(_) => {
                 let value = self.host_tokens(arg);
-                let sym = self.new_sym(text(arg));
-                let local = self.sym_local(sym);
-                self.flow.steps.push(Step::Capture { local, value: quote!(::fuse_runtime::rt::int(#value)) });
-                Ok(Dim::Sym(sym))
+                Ok(self.host_int(text(arg), value))
             }
             _ => Err(Stop::Silent),
         }
@@ -329,6 +330,9 @@ impl Walker<'_> {
     /// Adds the node of a call; a mistake is reported and gives `Value::Poison`.
     pub fn apply(&mut self, op: Op, mut call: Call) -> Eval<Value> {
         if call.operands.iter().any(|(operand, _)| matches!(operand, Operand::Poison)) {
+            return Ok(Value::Poison);
+        }
+        if self.refuse_unknown(op, &call)? {
             return Ok(Value::Poison);
         }
         let has_tensor = call.operands.iter().any(|(operand, _)| matches!(operand, Operand::Tensor(_)));
@@ -403,7 +407,7 @@ impl Walker<'_> {
                 self.flow.pending.scalars.push(local);
                 (Op::named("scalar"), attrs)
             }
-            Operand::Tensor(_) | Operand::Poison => unreachable!("scalars only"),
+            Operand::Tensor(_) | Operand::Unknown | Operand::Poison => unreachable!("scalars only"),
         };
         let val = self.flow.pending.graph.push_typed(op, vec![], attrs, vec![Ty::new(compute, [])]);
         if op.name == "scalar" {

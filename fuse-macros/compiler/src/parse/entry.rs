@@ -33,11 +33,9 @@ impl Walker<'_> {
             match input {
                 FnArg::Receiver(receiver) => {
                     let ident = Ident::new("self", receiver.self_token.span);
-                    self.flow.vars.push(Var::bound(
-                        &ident,
-                        Value::Host(HostTy::Unknown),
-                        receiver.mutability.is_some(),
-                    ));
+                    let exclusive = matches!(receiver.kind, syn::ReceiverKind::Reference(_, _, Some(_)));
+                    let mutable = receiver.mutability.is_some() || exclusive;
+                    self.declare(Var::bound(&ident, Value::Host(HostTy::Unknown), mutable));
                 }
                 FnArg::Typed(typed) => {
                     let ident = parameter_name(index, typed);
@@ -81,7 +79,7 @@ impl Walker<'_> {
                 let help = "it names the extents of a `Tensor` or `&Tensor`";
                 self.diag.error(attr, format!("`#[dims]` does not go with `{}`", text(&typed.ty)), Some(help));
             }
-            self.flow.vars.push(Var::bound(ident, Value::Host(ty), false));
+            self.declare(Var::bound(ident, Value::Host(ty), false));
             return;
         };
         let written = attr.and_then(|attr| self.written_dims(attr, *tensor, ident));
@@ -104,7 +102,7 @@ impl Walker<'_> {
         let home = Home::Host(Place { tokens: quote!(#ident), by_ref, name: Some(Name::of(ident)) });
         let key = self.add_tensor(TensorInfo { ty: Ty::new(tensor.dtype, dims), home });
         let var = Var::bound(ident, Value::Tensor { key, by_ref }, false);
-        self.flow.vars.push(Var { exclusive, ..var });
+        self.declare(Var { exclusive, ..var });
     }
 
     fn written_dims(&mut self, attr: &Attribute, tensor: TensorTy, ident: &Ident) -> Option<Vec<Expr>> {

@@ -5,10 +5,11 @@ use super::call::{Call, Operand};
 use super::hoist::value_reads;
 use super::names::{Name, Names, as_ident, mentions};
 use super::syntax::{FORMAT_MACROS, SAME_VALUE, is_compound, only_of_tensors, strip};
-use super::types::HostTy;
+use super::types::{HostTy, TensorTy};
 use super::value::{Maker, TensorKey, Value};
 use crate::diag::BreakKind;
 use crate::op::{self, Class, Op};
+use crate::types::DType;
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::punctuated::Punctuated;
@@ -51,7 +52,10 @@ impl Walker<'_> {
             Expr::MethodCall(call) => self.method(expr, call, expected),
             Expr::Call(call) => self.call(expr, call, expected),
             Expr::Tuple(tuple) => Ok(Value::Tuple(self.parts(&tuple.elems, expected)?)),
-            Expr::Array(array) => Ok(Value::Array(self.parts(&array.elems, expected)?)),
+            Expr::Array(array) => {
+                let parts = self.parts(&array.elems, expected)?;
+                Ok(Value::Array(self.sizes(parts)))
+            }
             Expr::Index(_) | Expr::Field(_) => self.projection(expr),
             Expr::Cast(_) => match self.dim(expr) {
                 Some(dim) => Ok(Value::Dim(dim)),
@@ -204,7 +208,9 @@ impl Walker<'_> {
                 _ => HostTy::Unknown,
             };
             match self.eval(expr, &ty) {
-                Ok(Value::Host(ty)) => parts.push(self.capture(expr, ty)),
+                Ok(Value::Host(known)) => {
+                    parts.push(self.capture(expr, if known == HostTy::Unknown { ty } else { known }))
+                }
                 Ok(value) => {
                     self.flow.temps.extend(value.tensors());
                     parts.push(value);
@@ -219,12 +225,31 @@ impl Walker<'_> {
         Ok(parts)
     }
 
+    /// Beside an extent, what else stands in an array is an integer too.
+    fn sizes(&mut self, parts: Vec<Value>) -> Vec<Value> {
+        if !parts.iter().any(|part| matches!(part, Value::Dim(_))) {
+            return parts;
+        }
+        let mut size = |part: Value| match part {
+            Value::Captured(local, _) => Value::Dim(self.host_int(local.to_string(), quote!(#local))),
+            part => part,
+        };
+        parts.into_iter().map(&mut size).collect()
+    }
+
     /// Reads a host expression now, for later.
     fn capture(&mut self, expr: &Expr, ty: HostTy) -> Value {
         let value = self.host_tokens(expr);
         let local = self.fresh("h");
         self.flow.steps.push(super::program::Step::Capture { local: local.clone(), value });
-        Value::Captured(local, ty)
+        match ty.behind_refs() {
+            HostTy::Tensor(tensor) => {
+                let by_ref = matches!(ty, HostTy::Ref(..));
+                let key = self.add_host(*tensor, super::value::Place { tokens: quote!(#local), by_ref, name: None });
+                Value::Tensor { key, by_ref }
+            }
+            _ => Value::Captured(local, ty),
+        }
     }
 
     /// A host expression that mentions no tensors, after the variables it reads are brought up to date.
@@ -366,7 +391,9 @@ impl Walker<'_> {
             Some(ident) if self.var(&Name::of(ident)).is_some_and(|var| var.needs_annotation) => {
                 format!("write the type where it is bound: `let {ident}: {example} = ..;`")
             }
-            None if matches!(strip(expr), Expr::Reference(_)) => {
+            _ if matches!(strip(expr), Expr::Reference(_))
+                && matches!(strip(inner), Expr::Field(_) | Expr::Index(_)) =>
+            {
                 let name = written.rsplit('.').next().unwrap_or("w").trim();
                 let name = if syn::parse_str::<syn::Ident>(name).is_ok() { name } else { "w" };
                 format!("bind it first: `let {name}: &{example} = &{written};`")
@@ -386,7 +413,9 @@ impl Walker<'_> {
             let count = self.expected_count;
             return match self.named_op(op, whole, None, args, type_arg, count) {
                 // A constructor that a graph cannot hold reads no tensors: it runs in its place.
-                Err(Stop::Break(..)) if !self.mentions_tensor(whole) => Ok(Value::Host(HostTy::Unknown)),
+                Err(Stop::Break(..)) if !self.mentions_tensor(whole) => {
+                    Ok(Value::Host(made_type(call, type_arg, expected)))
+                }
                 other => other,
             };
         }
@@ -405,7 +434,7 @@ impl Walker<'_> {
     }
 
     /// `Tensor::zeros`, `Tensor::<f32, 2>::zeros`: the op and the element type, if it is written.
-    fn associated(&self, func: &Expr) -> Option<(Op, Option<crate::types::DType>)> {
+    fn associated(&self, func: &Expr) -> Option<(Op, Option<DType>)> {
         let Expr::Path(path) = strip(func) else { return None };
         let segments: Vec<_> = path.path.segments.iter().collect();
         let [.., tensor, name] = segments.as_slice() else { return None };
@@ -437,7 +466,7 @@ impl Walker<'_> {
         }
     }
 
-    fn type_argument(&self, call: &ExprMethodCall, expected: &HostTy) -> Option<crate::types::DType> {
+    fn type_argument(&self, call: &ExprMethodCall, expected: &HostTy) -> Option<DType> {
         let written = call.turbofish.as_ref().and_then(|turbofish| turbofish.args.first()).and_then(|arg| match arg {
             syn::GenericArgument::Type(ty) => self.generics.dtype(ty),
             _ => None,
@@ -471,6 +500,19 @@ fn is_wrapper(func: &Expr) -> bool {
     }
 }
 
+/// The type of a constructor's result: its rank may be that of the list of extents.
+fn made_type(call: &ExprCall, dtype: Option<DType>, expected: &HostTy) -> HostTy {
+    let rank = match (expected.behind_refs(), call.args.first().map(strip)) {
+        (HostTy::Tensor(tensor), _) => Some(tensor.rank),
+        (_, Some(Expr::Array(extents))) => Some(extents.elems.len()),
+        _ => None,
+    };
+    match (dtype, rank) {
+        (Some(dtype), Some(rank)) => HostTy::Tensor(TensorTy { dtype, rank }),
+        _ => HostTy::AnyRank,
+    }
+}
+
 /// A binary operator as written, also without the `=` of a compound assignment.
 pub fn symbol(op: &BinOp) -> String {
     let written = op.to_token_stream().to_string();
@@ -490,7 +532,7 @@ fn host_read(whole: &Expr, op: Op) -> Stop {
     Stop::at(kind, whole, format!("`{}` needs the value on the host", op.name))
 }
 
-fn tensor_dtype(ty: &HostTy) -> Option<crate::types::DType> {
+fn tensor_dtype(ty: &HostTy) -> Option<DType> {
     match ty.behind_refs() {
         HostTy::Tensor(tensor) => Some(tensor.dtype),
         _ => None,

@@ -27,6 +27,8 @@ pub struct Flow {
     pub budget: usize,
     /// Host flags whose value is known on this path, by their text.
     pub facts: BTreeMap<String, bool>,
+    /// Host integers that are read already and cannot change, by their text.
+    pub host_ints: BTreeMap<String, Sym>,
     /// Tensors that an expression in the middle of its evaluation still needs.
     pub temps: Vec<TensorKey>,
 }
@@ -49,6 +51,15 @@ pub struct Pending {
 /// A generated name. Mixed-site spans keep it apart from everything the user writes.
 pub fn generated(prefix: &str, number: usize) -> Ident {
     format_ident!("__{prefix}{number}", span = Span::mixed_site())
+}
+
+impl Flow {
+    /// Forgets what is known of a name that from here on means another variable.
+    fn unlearn(&mut self, name: &Name) {
+        let other = |text: &String| text.split(['.', ' ']).next() != Some(name.text());
+        self.facts.retain(|text, _| other(text));
+        self.host_ints.retain(|text, _| other(text));
+    }
 }
 
 impl Pending {
@@ -86,6 +97,19 @@ impl Walker<'_> {
     /// Where the visible variable of a name is.
     pub fn var_index(&self, name: &Name) -> Option<usize> {
         self.flow.vars.iter().rposition(|var| var.name == *name)
+    }
+
+    /// Brings a variable into scope.
+    pub fn declare(&mut self, var: Var) {
+        self.flow.unlearn(&var.name);
+        self.flow.vars.push(var);
+    }
+
+    /// Takes the variables after the first `count` out of scope.
+    pub fn leave_scope(&mut self, count: usize) {
+        for var in self.flow.vars.split_off(count) {
+            self.flow.unlearn(&var.name);
+        }
     }
 
     /// What is known about a tensor.
@@ -287,24 +311,34 @@ impl Walker<'_> {
             Some(source) if !var.bound => source.clone(),
             _ => self.moved_tokens(&var.value),
         };
+        self.protect(&var.name);
         let ident = &var.ident;
         let tokens = match (var.bound, var.exclusive) {
             (true, true) => quote!(*#ident = #value;),
             (true, false) => quote!(#ident = #value;),
             (false, _) => {
-                self.protect(&var.name);
                 let mutability = var.mutable.then(|| quote!(mut));
                 quote!(let #mutability #ident = #value;)
             }
         };
         self.flow.steps.push(Step::Host(tokens));
-        // A tensor that the variable now holds by value lives there from here on.
         if let Value::Tensor { key, by_ref: false } = var.value {
             let place = Place { tokens: quote!(#ident), by_ref: var.exclusive, name: Some(var.name.clone()) };
-            self.flow.tensors[key.0].home = Home::Host(place);
+            let value = self.settle_in(key, place);
+            self.flow.vars[index].value = value;
         }
         let var = &mut self.flow.vars[index];
         (var.bound, var.dirty) = (true, false);
+    }
+
+    /// A tensor that a variable now holds by value lives there; a copy of another variable's is a tensor of its own.
+    fn settle_in(&mut self, key: TensorKey, place: Place) -> Value {
+        let key = match self.place(key).name {
+            Some(_) => self.add_tensor(self.tensor(key).clone()),
+            None => key,
+        };
+        self.flow.tensors[key.0].home = Home::Host(place);
+        Value::Tensor { key, by_ref: false }
     }
 
     /// An expression for a value all of whose tensors are in the emitted code.

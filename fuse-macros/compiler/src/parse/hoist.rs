@@ -10,6 +10,7 @@ use super::value::{Home, TensorKey, Value};
 use quote::quote;
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
+use syn::visit_mut::VisitMut;
 use syn::{BinOp, Expr, Token, parse_quote};
 
 impl Walker<'_> {
@@ -50,9 +51,35 @@ impl Walker<'_> {
     fn is_shape_query(&self, expr: &Expr) -> bool {
         let Expr::MethodCall(call) = strip(expr) else { return false };
         let Some(ident) = as_ident(strip(&call.receiver)) else { return false };
-        SHAPE_QUERIES.contains(&call.method.to_string().as_str())
+        let method = call.method.to_string();
+        SHAPE_QUERIES.contains(&method.as_str())
             && self.var(&Name::of(ident)).is_some_and(|var| var.bound && !var.dirty)
     }
+
+    /// An expression in which tensors of the graph being built are not asked for their shapes: formulas stand there.
+    pub fn without_queries(&mut self, expr: &Expr) -> Expr {
+        let mut expr = expr.clone();
+        Queries(self).visit_expr_mut(&mut expr);
+        expr
+    }
+}
+
+/// Replaces shape queries by formulas.
+struct Queries<'w, 'a>(&'w mut Walker<'a>);
+
+impl VisitMut for Queries<'_, '_> {
+    fn visit_expr_mut(&mut self, expr: &mut Expr) {
+        let is_query = matches!(strip(expr), Expr::MethodCall(_)) && !self.0.is_shape_query(strip(expr));
+        match is_query.then(|| self.0.shape_query(expr)).flatten() {
+            Some(value) if value.is_number() => {
+                let tokens = self.0.value_tokens(&value);
+                *expr = parse_quote!(#tokens);
+            }
+            _ => syn::visit_mut::visit_expr_mut(self, expr),
+        }
+    }
+
+    fn visit_expr_closure_mut(&mut self, _: &mut syn::ExprClosure) {}
 }
 
 struct Hoister<'w, 'a> {

@@ -249,7 +249,7 @@ impl Walker<'_> {
         read.extend(names.iter().cloned());
         self.flush(&read, &[]);
         self.sync(&names, &read);
-        self.declare(&names);
+        self.declare_unset(&names);
         let region = Region {
             vars: self.flow.vars.len(),
             live,
@@ -299,7 +299,7 @@ impl Walker<'_> {
     }
 
     /// Declares variables that are first assigned inside a region.
-    fn declare(&mut self, names: &Names) {
+    fn declare_unset(&mut self, names: &Names) {
         for index in 0..self.flow.vars.len() {
             let var = &mut self.flow.vars[index];
             if names.contains(&var.name) && matches!(var.value, Value::Unset) && !var.bound {

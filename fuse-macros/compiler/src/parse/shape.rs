@@ -1,7 +1,9 @@
 //! Shape values: host integers as formulas in the extents of tensors.
 
 use super::Walker;
+use super::eval::text;
 use super::names::Name;
+use super::program::Step;
 use super::syntax::strip;
 use super::types::HostTy;
 use super::value::Value;
@@ -127,7 +129,13 @@ impl Walker<'_> {
             BinOp::Div(_) => Dim::floor_div,
             _ => return None,
         };
-        let (left, right) = (self.dim(&binary.left)?, self.dim(&binary.right)?);
+        let (left, right) = match (self.dim(&binary.left), self.dim(&binary.right)) {
+            (Some(left), Some(right)) => (left, right),
+            // Beside an integer stands an integer.
+            (Some(left), None) => (left, self.host_dim(&binary.right)?),
+            (None, Some(right)) => (self.host_dim(&binary.left)?, right),
+            (None, None) => return None,
+        };
         // A division by zero panics on the host, and constants with a sign divide differently there.
         let is_division = matches!(binary.op, BinOp::Div(_));
         let differs = right == Dim::Const(0) || [&left, &right].iter().any(|dim| dim.as_const().is_some_and(|k| k < 0));
@@ -147,7 +155,7 @@ impl Walker<'_> {
                 let sym = self.new_sym(ident.to_string());
                 let local = self.sym_local(sym);
                 let value = quote!(#ident as i64);
-                self.flow.steps.push(super::program::Step::Capture { local, value });
+                self.flow.steps.push(Step::Capture { local, value });
                 if !self.flow.vars[index].mutable {
                     self.flow.vars[index].value = Value::Dim(Dim::Sym(sym));
                 }
@@ -155,6 +163,33 @@ impl Walker<'_> {
             }
             _ => None,
         }
+    }
+
+    /// A host integer in a variable or field, read now. One that nothing can change is read once.
+    fn host_dim(&mut self, expr: &Expr) -> Option<Dim> {
+        let plain = matches!(strip(expr), Expr::Path(_) | Expr::Field(_)) && !self.mentions_tensor(expr);
+        let fixed = plain && self.is_fixed(expr);
+        if !plain {
+            return None;
+        }
+        let key = text(expr);
+        if let Some(sym) = self.flow.host_ints.get(&key).filter(|_| fixed) {
+            return Some(Dim::Sym(*sym));
+        }
+        let value = self.host_tokens(expr);
+        let dim = self.host_int(key.clone(), value);
+        if let (true, Dim::Sym(sym)) = (fixed, &dim) {
+            self.flow.host_ints.insert(key, *sym);
+        }
+        Some(dim)
+    }
+
+    /// A symbol for a host integer that is read now.
+    pub fn host_int(&mut self, name: String, value: TokenStream) -> Dim {
+        let sym = self.new_sym(name);
+        let local = self.sym_local(sym);
+        self.flow.steps.push(Step::Capture { local, value: quote!(::fuse_runtime::rt::int(#value)) });
+        Dim::Sym(sym)
     }
 
     fn const_param(&mut self, ident: &Ident) -> Option<Dim> {

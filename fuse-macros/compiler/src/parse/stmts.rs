@@ -9,11 +9,13 @@ use super::names::{Name, Names, as_ident, bound, free, mentions};
 use super::program::{Piece, Step};
 use super::syntax::{Jumps, assigned, has_effects, is_compound, strip};
 use super::types::HostTy;
-use super::value::{Value, Var};
+use super::value::{TensorKey, Value, Var};
 use crate::diag::BreakKind;
+use crate::op::{self, Op};
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{Block, Expr, Item, Lifetime, Local, Pat, Stmt};
+use syn::visit_mut::VisitMut;
+use syn::{Block, Expr, ExprMethodCall, Item, Lifetime, Local, Pat, Stmt};
 
 /// What is done with the value of an expression, and what comes after.
 pub enum Cont<'a> {
@@ -163,7 +165,7 @@ impl Walker<'_> {
             None => {
                 for ident in bound(&local.pat) {
                     let mutable = matches!(&local.pat, Pat::Ident(pat) if pat.mutability.is_some());
-                    self.flow.vars.push(Var::unbound(&ident, Value::Unset, mutable));
+                    self.declare(Var::unbound(&ident, Value::Unset, mutable));
                 }
                 // Its type may be all that tells what a later assignment gives.
                 false
@@ -198,7 +200,7 @@ impl Walker<'_> {
         if let Item::Const(constant) = item
             && let Some(dim) = self.dim(&constant.expr)
         {
-            self.flow.vars.push(Var::bound(&constant.ident, Value::Dim(dim), false));
+            self.declare(Var::bound(&constant.ident, Value::Dim(dim), false));
         }
         false
     }
@@ -222,7 +224,32 @@ impl Walker<'_> {
                 }
                 None => self.one(expr, &Cont::Then(rest)),
             },
+            Expr::MethodCall(call) => match self.write(call) {
+                Some((op, target, key)) => {
+                    let cont = Cont::Assign(&target, rest);
+                    self.live = mentions(expr);
+                    self.live.extend(cont.free());
+                    let saved = self.save();
+                    let args = call.args.iter().collect();
+                    let value = self.named_op(op, expr, Some((key, &call.receiver)), args, None, None);
+                    self.settle_value(value, expr, &Cont::Then(rest), saved, Some(&cont))
+                }
+                None => self.one(expr, &Cont::Then(rest)),
+            },
             _ => self.one(expr, &Cont::Then(rest)),
+        }
+    }
+
+    /// A method that writes to a tensor variable: the op gives the variable its new value.
+    fn write(&self, call: &ExprMethodCall) -> Option<(Op, Ident, TensorKey)> {
+        let op = Op::find(&call.method.to_string()).filter(|op| op.call == op::Call::Mutating)?;
+        let ident = as_ident(strip(&call.receiver))?;
+        let var = self.var(&Name::of(ident))?;
+        match var.value {
+            Value::Tensor { key, by_ref } if var.exclusive || (var.mutable && !by_ref) => {
+                Some((op, ident.clone(), key))
+            }
+            _ => None,
         }
     }
 
@@ -342,14 +369,20 @@ impl Walker<'_> {
     pub fn host_code_with(&mut self, expr: &Expr, ty: HostTy, live: &Names) -> HostCode {
         if Jumps::of(expr).any() {
             self.before_exit(expr, live);
-        } else if self.flow.pending.effects && has_effects(expr) {
+        } else if self.has_open_effects() && has_effects(expr) {
             self.diag.graph_break(BreakKind::EFFECT, expr, "an op before this statement must keep its place");
             self.flush(live, &[]);
+            self.sync_dirty(live);
         }
         self.sync(&mentions(expr), live);
         let changes = self.changed(expr);
         let may_hold = mentions(expr).iter().any(|name| self.var(name).is_some_and(|var| var.needs_annotation));
         HostCode { tokens: quote!(#expr), ty, needs_annotation: may_hold, changes }
+    }
+
+    /// Whether random draws, ops that may fail or writes to `&mut` tensors are still to come about.
+    fn has_open_effects(&self) -> bool {
+        self.flow.pending.effects || self.flow.vars.iter().any(|var| var.exclusive && var.dirty)
     }
 
     /// A graph never spans a host statement that may leave.
@@ -445,12 +478,12 @@ impl Walker<'_> {
                 self.stmts(rest.stmts, rest.next);
             }
             Cont::Scope(vars, next) => {
-                self.flow.vars.truncate(*vars);
+                self.leave_scope(*vars);
                 self.resume(next, outcome);
             }
             Cont::Turn(unrolled, turn, next) => {
                 self.run_host(outcome);
-                self.flow.vars.truncate(unrolled.vars);
+                self.leave_scope(unrolled.vars);
                 self.turn(unrolled, turn + 1, next);
             }
             Cont::End(region) => self.end_region(region, outcome),
@@ -475,16 +508,16 @@ impl Walker<'_> {
     }
 
     fn apply_value(&mut self, cont: &Cont, value: Value, expr: &Expr) {
-        // A number or flag stays a variable of the host too, for its type follows from how it is used.
-        let is_number = matches!(value, Value::Dim(_) | Value::Float(_) | Value::Bool(_));
+        // Numbers and flags stay variables of the host too, for their types follow from how they are used.
         if let Cont::Let(local, _) = cont
-            && is_number
-            && !self.any_tensor(&mentions(expr))
+            && value.is_number()
         {
-            self.sync(&mentions(expr), &Names::new());
+            let init = self.without_queries(expr);
+            self.sync(&mentions(&init), &Names::new());
             self.shadow(&local.pat);
-            self.flow.steps.push(Step::Host(quote!(#local)));
-            return self.bind_number(local, value);
+            let (attrs, pat) = (&local.attrs, &local.pat);
+            self.flow.steps.push(Step::Host(quote!(#(#attrs)* let #pat = #init;)));
+            return self.bind_numbers(pat, value);
         }
         self.apply_outcome(cont, Outcome::Value(value));
     }
@@ -558,7 +591,6 @@ impl Walker<'_> {
 
     /// Two paths, on one of which a flag is true; both walk the expression again.
     fn split(&mut self, flag: &Expr, expr: &Expr, cont: &Cont) -> Option<Outcome> {
-        let key = flag.to_token_stream().to_string();
         if self.flow.budget < 2 {
             let reason = format!("`{}` decides what is computed, and there are too many paths", text(flag));
             return Some(Outcome::Host(self.broken(BreakKind::PATHS, expr.to_token_stream(), &reason, expr, cont)));
@@ -568,8 +600,8 @@ impl Walker<'_> {
         let start = super::flow::Flow { budget: self.flow.budget / 2, ..self.flow.clone() };
         let mut path = |value: bool| {
             self.flow = start.clone();
-            self.flow.facts.insert(key.clone(), value);
-            self.deliver(expr, cont);
+            self.learn(flag, value);
+            self.deliver(&with_flag(expr, flag, value), cont);
             std::mem::take(&mut self.flow.steps)
         };
         let (then, otherwise) = (path(true), path(false));
@@ -581,6 +613,19 @@ impl Walker<'_> {
             Piece::Block(otherwise),
         ]));
         None
+    }
+
+    /// Remembers on this path what a flag is, if nothing can change it.
+    pub fn learn(&mut self, flag: &Expr, value: bool) {
+        if self.is_fixed(flag) {
+            self.flow.facts.insert(flag.to_token_stream().to_string(), value);
+        }
+    }
+
+    /// Whether an expression is a variable, or a field of one, that nothing can change.
+    pub fn is_fixed(&self, expr: &Expr) -> bool {
+        let var = root(expr).and_then(|ident| self.var(&Name::of(ident)));
+        var.is_some_and(|var| !var.mutable && !var.exclusive && !matches!(var.value, Value::Host(HostTy::Ref(_, true))))
     }
 
     /// The type that the place of a value has, if it is written.
@@ -599,6 +644,31 @@ impl Walker<'_> {
             Cont::End(region) | Cont::Leave(region, _) => region.expected.clone(),
         }
     }
+}
+
+/// The variable of `flag` or `config.flag`.
+fn root(flag: &Expr) -> Option<&Ident> {
+    match strip(flag) {
+        Expr::Field(field) => root(&field.base),
+        other => as_ident(other),
+    }
+}
+
+/// An expression in which a flag is known.
+fn with_flag(expr: &Expr, flag: &Expr, value: bool) -> Expr {
+    struct Known<'e>(String, &'e Expr);
+    impl VisitMut for Known<'_> {
+        fn visit_expr_mut(&mut self, expr: &mut Expr) {
+            if expr.to_token_stream().to_string() == self.0 {
+                *expr = self.1.clone();
+            } else {
+                syn::visit_mut::visit_expr_mut(self, expr);
+            }
+        }
+    }
+    let mut expr = expr.clone();
+    Known(flag.to_token_stream().to_string(), &syn::parse_quote!(#value)).visit_expr_mut(&mut expr);
+    expr
 }
 
 /// How many parts a `let [a, b] = ..` takes.

@@ -7,7 +7,8 @@ use syn::visit::{self, Visit};
 use syn::{Expr, ExprAssign, ExprBinary, ExprReference, Lifetime, Local, Pat, Stmt};
 
 /// Methods of a tensor that read its type or extents and no data.
-pub const SHAPE_QUERIES: &[&str] = &["dims", "size", "numel", "device", "rank", "dtype"];
+pub const SHAPE_QUERIES: &[&str] =
+    &["dims", "size", "numel", "device", "rank", "dtype", "len", "is_empty", "is_some", "is_none"];
 
 /// Methods that give the same value.
 pub const SAME_VALUE: &[&str] = &["clone", "to_owned", "contiguous"];

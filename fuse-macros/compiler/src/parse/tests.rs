@@ -113,6 +113,7 @@ fn shape_arithmetic_stays_symbolic() {
             x.relu().reshape([b, s, heads, d / heads]).permute([0, 2, 1, 3])
         }"#,
         expect![[r#"
+            let [b , s , d] = x . dims () ;
             __d3 = heads as i64
             [__t3] = graph f(x, __d3)
               | heads = host 0 (s3)
@@ -332,18 +333,18 @@ fn a_while_loop_reads_its_condition_in_the_loop() {
         expect![[r#"
             let mut h = x . clone () ;
             loop {
-                [__t2] = graph f(h)
+                [__t3] = graph f(h)
                   | %0: f32[h.0] = input(0)  // h
                   | %1: f32[] = max_all(%0)
                   | check %1: max(1, h.0) = h.0
                   | out %1
-                if __t2 . item () > 1.0 {
-                    [__t3] = graph f_1(h)
+                if __t3 . item () > 1.0 {
+                    [__t4] = graph f_1(h)
                       | %0: f32[h.0] = input(0)  // h
                       | %1: f32[] = constant(Float(0.5), f32)
                       | %2: f32[h.0] = mul(%0, %1)  // h
                       | out %2
-                    h = __t3 ;
+                    h = __t4 ;
                 } else {
                     { break ; } ;
                 } 

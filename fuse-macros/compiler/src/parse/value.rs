@@ -101,6 +101,15 @@ impl Value {
         }
     }
 
+    /// Whether it is a number or flag that capture knows, or a group of such.
+    pub fn is_number(&self) -> bool {
+        match self {
+            Value::Dim(_) | Value::Float(_) | Value::Bool(_) => true,
+            Value::Tuple(parts) | Value::Array(parts) => !parts.is_empty() && parts.iter().all(Value::is_number),
+            _ => false,
+        }
+    }
+
     /// The same value behind a reference.
     pub fn borrowed(self) -> Value {
         match self {
