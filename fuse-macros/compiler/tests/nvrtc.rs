@@ -6,7 +6,7 @@ mod programs;
 
 use fuse_compiler::emit::cuda;
 use fuse_compiler::plan::Step as PlanStep;
-use fuse_compiler::plan::abi::{Step, Variant, Walk};
+use fuse_compiler::plan::abi::{Step, Variant, Walk, is_turnable};
 use fuse_compiler::plan::{Kernel, Kind, Plan, verify};
 use fuse_compiler::types::DType;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -75,12 +75,21 @@ fn variants(kernel: &Kernel) -> Vec<Variant> {
             Walk::Stream,
             Walk::Split,
         ],
+        Kind::Map if kernel.leaves.iter().any(|l| is_turnable(kernel, l)) => vec![Walk::Plain, Walk::Tiled],
         _ => vec![Walk::Plain],
     };
     let mut variants = vec![];
     for walk in walks {
-        let vec = if walk == (Walk::Keep { team: 128, items: 4 }) { 8 } else { 4 };
-        let vec = if kernel.kind == Kind::Line { 1 } else { vec };
+        let vec = match (kernel.kind, walk) {
+            (Kind::Line, _) => 1,
+            (_, Walk::Keep { team: 128, .. }) => 8,
+            _ => 4,
+        };
+        if walk == Walk::Tiled {
+            variants.push(of(2, 0, 1, Step::Across, false, walk));
+            variants.push(of(3, 0, 1, Step::Apart, true, walk));
+            continue;
+        }
         variants.push(of(1, inner, vec, Step::Next, false, walk));
         variants.push(of(3, 2 * inner, 1, Step::Apart, false, walk));
         variants.push(of(2, inner, 1, Step::Same, true, walk));

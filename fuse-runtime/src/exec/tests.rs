@@ -1,5 +1,7 @@
 //! Whole plans against the reference evaluator: fused, over every layout, on the processor and, where there is one, on a GPU.
 
+mod order;
+
 use super::{Call, Program, run};
 use crate::device::Device;
 use crate::error::Result;

@@ -8,7 +8,7 @@ mod variant;
 
 pub use pack::{inner, outer, strides};
 pub use variant::c_type;
-pub use variant::{Access, Geometry, Launch, Step, Variant, Walk};
+pub use variant::{Access, Geometry, Launch, Step, Variant, Walk, is_turnable};
 
 use super::{Expr, Kernel, Kind, LeafSource, Level, Phases, StmtId};
 use crate::op::Reduction;

@@ -27,6 +27,7 @@ const HELPERS: &[Helper] = helpers! {
     "cast": "fuse_cast" "fuse_same";
     "index": "fuse_extents" "fuse_strides" "fuse_at" "fuse_unravel" "fuse_offset";
     "inner": "fuse_along";
+    "tile": "fuse_tile";
     "access": "fuse_read" "fuse_write" "fuse_pack";
     "positions": "fuse_count";
     "fault": "fuse_fault" "fuse_note";

@@ -2,13 +2,25 @@
 
 use super::params::parameters;
 use super::scope::{Reach, Scope};
-use super::{signature, stores::outgoing};
+use super::{signature, stores::outgoing, tile};
 use crate::emit::writer::Writer;
-use crate::plan::abi::{THREADS, UNROLL};
-use crate::plan::{Expr, Level, StmtId};
+use crate::plan::abi::{THREADS, UNROLL, is_turnable};
+use crate::plan::{Expr, Level, Phase, StmtId};
 
-/// Writes the kernel.
+/// Writes the kernel: one body for accesses along the last axis, another for tiles where the program transposes.
 pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
+    if scope.kernel.leaves.iter().any(|leaf| is_turnable(scope.kernel, leaf)) {
+        w.line("#if defined(TILED)");
+        tile::write(w, scope);
+        w.line("#else");
+        straight(w, scope);
+        w.line("#endif");
+    } else {
+        straight(w, scope);
+    }
+}
+
+fn straight(w: &mut Writer, scope: &Scope<'_>) {
     w.block(signature(scope, &THREADS.to_string(), &parameters(scope)), |w| {
         w.lines(scope.phases.uniform.iter().filter_map(|s| scope.define(*s, &Point)));
         let Some(walk) = scope.phases.walks.first() else { return };
@@ -25,20 +37,25 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
             }
         });
         each_access(w, |w| {
-            for &store in &walk.stores {
-                w.line(format!("{} {}_out[VEC];", scope.store_type(store), scope.stores[store]));
-            }
-            declare_draws(w, scope, &walk.fresh);
-            w.unrolled("v", "VEC", |w| {
-                w.lines(walk.fresh.iter().filter_map(|s| scope.define(*s, &Point)));
-                for &store in &walk.stores {
-                    w.line(format!("{}_out[v] = {};", scope.stores[store], outgoing(scope, store)));
-                }
-            });
+            values(w, scope, walk);
             for &store in &walk.stores {
                 w.line(write_back(scope, store));
             }
         });
+    });
+}
+
+/// The values of one access, into arrays of what is stored.
+pub(super) fn values(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
+    for &store in &walk.stores {
+        w.line(format!("{} {}_out[VEC];", scope.store_type(store), scope.stores[store]));
+    }
+    declare_draws(w, scope, &walk.fresh);
+    w.unrolled("v", "VEC", |w| {
+        w.lines(walk.fresh.iter().filter_map(|s| scope.define(*s, &Point)));
+        for &store in &walk.stores {
+            w.line(format!("{}_out[v] = {};", scope.stores[store], outgoing(scope, store)));
+        }
     });
 }
 
@@ -60,7 +77,7 @@ fn read(scope: &Scope<'_>, leaf: usize) -> String {
     }
 }
 
-fn write_back(scope: &Scope<'_>, store: usize) -> String {
+pub(super) fn write_back(scope: &Scope<'_>, store: usize) -> String {
     let (name, operand) = (&scope.stores[store], scope.leaves.len() + store);
     let to = format!("{name}_ptr + fuse_offset(at[u], {name}_strides)");
     format!("fuse_write<STEP_{operand}>({to}, {name}_out, {name}_strides.axis[RANK - 1], live);")
@@ -95,7 +112,7 @@ pub(super) fn declare_draws(w: &mut Writer, scope: &Scope<'_>, stmts: &[StmtId])
 }
 
 /// Operands at point `v` of access `u`.
-struct Point;
+pub(super) struct Point;
 
 impl Reach for Point {
     fn load(&self, scope: &Scope<'_>, leaf: usize) -> String {

@@ -13,6 +13,7 @@ mod params;
 mod row;
 mod scope;
 mod stores;
+mod tile;
 
 use crate::emit::writer::Writer;
 use crate::plan::{Kernel, Kind, Plan, Step};

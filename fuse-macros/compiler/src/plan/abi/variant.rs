@@ -1,7 +1,7 @@
 //! The variant of a kernel that the layouts of a call ask for.
 
 use super::{Arg, THREADS, TILE_COLUMNS, TILE_PRODUCT, UNROLL, accumulator_bytes, arguments, splittable, value_bytes};
-use crate::plan::{Kernel, Kind, Level, Phases};
+use crate::plan::{Kernel, Kind, Leaf, LeafSource, Level, Phases, View};
 use crate::types::DType;
 
 /// Elements of a block of the canonical row order.
@@ -10,6 +10,8 @@ const BLOCK: i64 = 16384;
 const LANES: i64 = 1024;
 /// Values a thread may keep of a row in registers.
 const REGISTERS: i64 = 96;
+/// Points of a tile along each of its two axes.
+const TILE: i64 = 32;
 /// With fewer blocks than this a row is shared by several blocks.
 const FEW_BLOCKS: i64 = 264;
 
@@ -46,9 +48,11 @@ pub enum Step {
     Next = 1,
     /// They lie apart.
     Apart = 2,
+    /// They lie apart, but neighbours along the axis before lie next to each other: the operand is transposed.
+    Across = 3,
 }
 
-/// How the rows of a `Row` kernel are walked; other kinds have one way.
+/// How the rows of a `Row` kernel or the points of a map are walked; other kinds have one way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Walk {
     /// The one way of the kind.
@@ -64,6 +68,8 @@ pub enum Walk {
     Stream,
     /// Several blocks share a row, the last to finish combines their chunks.
     Split,
+    /// A block of a map takes a square tile of the last two axes and turns transposed operands in shared memory.
+    Tiled,
 }
 
 /// What a kernel's text is specialised by.
@@ -145,6 +151,20 @@ impl Geometry {
         self.rows() == 0 || self.len() == 0
     }
 
+    /// Whether a leaf of a map is transposed in the program's text and in memory, over extents that are worth a tile.
+    fn is_turned(&self, kernel: &Kernel, leaf: usize) -> bool {
+        let (info, access) = (&kernel.leaves[leaf], &self.operands[leaf]);
+        let [.., before, last] = self.outer[..] else { return false };
+        let [.., before_stride, last_stride] = access.strides[..] else { return false };
+        is_turnable(kernel, info) && before.min(last) >= TILE / 2 && before_stride == 1 && last_stride > 1
+    }
+
+    /// The tiles of a map's last two axes.
+    fn tiles(&self) -> i64 {
+        let [ref rest @ .., before, last] = self.outer[..] else { unreachable!("a tiled map has two axes") };
+        rest.iter().product::<i64>() * ceil_div(before, TILE) * ceil_div(last, TILE)
+    }
+
     /// Whether some position does not fit 31 bits.
     fn is_wide(&self) -> bool {
         let all = [self.outer.as_slice(), &self.inner].concat();
@@ -193,12 +213,14 @@ impl Variant {
     /// The variant for collapsed axes.
     pub fn choose(kernel: &Kernel, axes: &Geometry) -> Variant {
         let along = axis_of_threads(kernel, axes);
-        let steps = axes.operands.iter().map(|o| step(o, along)).collect::<Vec<_>>();
+        let mut steps = axes.operands.iter().map(|o| step(o, along)).collect::<Vec<_>>();
+        (0..kernel.leaves.len()).filter(|k| axes.is_turned(kernel, *k)).for_each(|k| steps[k] = Step::Across);
         let widest = vector(kernel, axes, &steps, along);
         let (walk, vec) = match kernel.kind {
             Kind::Row => rows_walk(kernel, axes, widest),
             Kind::Line => (Walk::Plain, 1),
             Kind::Column => (Walk::Plain, columns_vec(axes, widest)),
+            Kind::Map if steps.contains(&Step::Across) => (Walk::Tiled, 1),
             Kind::Map => (Walk::Plain, widest),
         };
         Variant { outer: axes.outer.len(), inner: axes.inner.len(), vec, steps, wide: axes.is_wide(), walk }
@@ -231,6 +253,7 @@ impl Variant {
             Walk::Keep { team, items } => defines.extend([format!("TEAM={team}"), format!("ITEMS={items}")]),
             Walk::Stream => defines.push("STREAM".into()),
             Walk::Split => defines.push("SPLIT".into()),
+            Walk::Tiled => defines.push("TILED".into()),
         }
         defines
     }
@@ -246,6 +269,7 @@ impl Variant {
         };
         let chunks = self.chunks(kernel, axes.len());
         let blocks = match kernel.kind {
+            Kind::Map if self.walk == Walk::Tiled => axes.tiles(),
             Kind::Map => ceil_div(rows, vec * i64::from(threads * UNROLL)),
             Kind::Line => ceil_div(rows, i64::from(threads)),
             Kind::Column => ceil_div(rows, vec * i64::from(TILE_COLUMNS)) * chunks,
@@ -295,6 +319,13 @@ impl Variant {
             _ => 1,
         }
     }
+}
+
+/// Whether a leaf is read through a written transposition, so that the text has a body that turns tiles.
+pub fn is_turnable(kernel: &Kernel, leaf: &Leaf) -> bool {
+    let permuted = leaf.views.iter().any(|v| matches!(v, View::Permute(_)));
+    let plain = matches!(leaf.source, LeafSource::Buf(_)) && leaf.indexed.is_none() && leaf.level == Level::Elem;
+    kernel.kind == Kind::Map && permuted && plain
 }
 
 /// The CUDA spelling of an element type in generated text.
