@@ -262,3 +262,55 @@ fn a_failing_op_stops_what_comes_after() {
     assert_eq!(faults_in_order(&row(&[1.0, -2.0]), &bad).unwrap_err().kind(), ErrorKind::Index);
     assert_eq!(LOG.take(), ["before"]);
 }
+
+macro_rules! hygienic {
+    ($name:ident, $x:ident) => {
+        #[compile]
+        fn $name($x: &Tensor<f32, 1>) -> (Tensor<f32, 1>, usize) {
+            let x = $x * 2.0;
+            let text = format!("{x:?}");
+            let y = $x + &x;
+            log(format!("{text} {:?}", $x));
+            (y - x, text.len())
+        }
+    };
+}
+hygienic!(two_variables_of_one_spelling, x);
+
+#[test]
+fn names_of_macros_and_callers_do_not_meet() {
+    same!(two_variables_of_one_spelling(&row(&[1.0, -2.0])));
+}
+
+#[compile]
+fn any_rank<const R: usize>(x: &Tensor<f32, R>) -> Tensor<f32, R> {
+    x.relu() * 2.0
+}
+
+#[test]
+fn a_function_of_any_rank_runs_eager_and_says_so() {
+    same!(any_rank(&row(&[1.0, -2.0])));
+    assert_eq!(any_rank::explain().breaks()[0].code, "B017");
+}
+
+#[compile(backend = "eager")]
+fn always_eager(mut x: Tensor<f32, 1>, (y, k): (&Tensor<f32, 1>, f32)) -> Tensor<f32, 1> {
+    x += y;
+    x * k
+}
+
+#[compile(companion = beside)]
+fn patterns(mut x: Tensor<f32, 1>, (y, k): (&Tensor<f32, 1>, f32), _: usize) -> Tensor<f32, 1> {
+    x += y;
+    x * k
+}
+
+#[test]
+fn parameters_may_be_patterns() {
+    let (x, y) = (row(&[1.0, -2.0]), row(&[0.5, 0.25]));
+    let want = [4.5, -5.25];
+    assert_eq!(always_eager(x.clone(), (&y, 3.0)).to_vec(), want);
+    assert_eq!(patterns(x.clone(), (&y, 3.0), 1).to_vec(), want);
+    assert_eq!(beside::eager(x, (&y, 3.0), 1).to_vec(), want);
+    assert!(beside::explain().breaks().is_empty());
+}

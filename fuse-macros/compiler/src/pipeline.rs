@@ -29,18 +29,31 @@ pub fn compile(attribute: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 fn compile_fn(item: &ItemFn, options: &Options, mut diag: Diagnostics) -> TokenStream {
+    if let Some(receiver) = item.sig.receiver() {
+        // Beside a method no enum can stand, so there is no companion to emit.
+        diag.error(
+            receiver,
+            "`#[compile]` on a method cannot see its type",
+            Some("put `#[compile]` on the `impl` block"),
+        );
+        return [diag.compile_errors(), item.to_token_stream()].into_iter().collect();
+    }
     let function = Function { sig: &item.sig, block: &item.block, outer: None };
     let compiled = compile_body(&function, options, &mut diag);
     let tokens = emit::host::function(item, compiled.as_ref(), options);
     [diag.compile_errors(), tokens].into_iter().collect()
 }
 
-fn compile_impl(item: &ItemImpl, options: &Options, mut diag: Diagnostics) -> TokenStream {
+fn compile_impl(item: &ItemImpl, options: &Options, diag: Diagnostics) -> TokenStream {
+    let mut errors = diag.compile_errors();
     let tokens = emit::host::methods(item, |method| {
+        let mut diag = Diagnostics::default();
         let function = Function { sig: &method.sig, block: &method.block, outer: Some(&item.generics) };
-        compile_body(&function, options, &mut diag)
+        let compiled = compile_body(&function, options, &mut diag);
+        errors.extend(diag.compile_errors());
+        compiled
     });
-    [diag.compile_errors(), tokens].into_iter().collect()
+    [errors, tokens].into_iter().collect()
 }
 
 /// A function with a plan for each of its graphs. `None` after a mistake: the original is all that is emitted.
@@ -92,6 +105,7 @@ fn plan(segment: usize, graph: &Graph, options: &Options) -> Plan {
     let plan = schedule::run(&graph, schedule::Options { tf32: options.precision == Precision::High });
     let plan = with_own_names(plan, segment);
     dump("plan", &crate::plan::print::plan(&plan));
+    dump("cuda", &emit::cuda::text(&plan));
     plan
 }
 

@@ -6,7 +6,7 @@ use super::names::{Name, as_ident, mentions};
 use super::program::Step;
 use super::syntax::{has_effects, strip};
 use super::types::HostTy;
-use super::value::{TensorKey, Value};
+use super::value::{TensorKey, Value, Var};
 use crate::diag::BreakKind;
 use crate::op::{Attr, Check, Fault, Literal, Op, OpEffect, ParamKind, Rules, Val};
 use crate::types::{DType, Dim, Sym, Ty};
@@ -198,7 +198,7 @@ impl Walker<'_> {
     /// Whether a host value is a tensor because it is borrowed, or may be one because a call with tensors made it.
     fn may_be_tensor(&self, expr: &Expr, ty: &HostTy) -> bool {
         let var = as_ident(strip(expr)).and_then(|ident| self.var(&Name::of(ident)));
-        ty.is_open() || var.is_some_and(|var| var.needs_annotation) || matches!(strip(expr), Expr::Reference(_))
+        ty.is_open() || var.is_some_and(Var::has_open_type) || matches!(strip(expr), Expr::Reference(_))
     }
 
     /// Tensors of unknown type beside known ones: the binding to annotate is named, or the op runs on the host.

@@ -6,7 +6,7 @@ use super::hoist::value_reads;
 use super::names::{Name, Names, as_ident, mentions};
 use super::syntax::{FORMAT_MACROS, SAME_VALUE, is_compound, only_of_tensors, strip};
 use super::types::{HostTy, TensorTy};
-use super::value::{Maker, TensorKey, Value};
+use super::value::{Maker, TensorKey, Value, Var};
 use crate::diag::BreakKind;
 use crate::op::{self, Class, Op};
 use crate::types::DType;
@@ -388,7 +388,7 @@ impl Walker<'_> {
         };
         let written = text(inner);
         let help = match as_ident(inner) {
-            Some(ident) if self.var(&Name::of(ident)).is_some_and(|var| var.needs_annotation) => {
+            Some(ident) if self.var(&Name::of(ident)).is_some_and(Var::has_open_type) => {
                 format!("write the type where it is bound: `let {ident}: {example} = ..;`")
             }
             _ if matches!(strip(expr), Expr::Reference(_))

@@ -35,6 +35,7 @@ use quote::ToTokens;
 use shape::SymInfo;
 use std::collections::BTreeSet;
 use stmts::Cont;
+use syn::visit::Visit;
 use syn::{Block, Generics, ReturnType, Signature};
 
 /// Into how many paths a function may split.
@@ -131,6 +132,8 @@ impl Walker<'_> {
             Some((sig.asyncness.to_token_stream(), "an `async` function runs op by op"))
         } else if sig.constness.is_some() || sig.abi.is_some() || matches!(sig.safety, syn::Safety::Unsafe(_)) {
             Some((sig.fn_token.to_token_stream(), "a `const`, `unsafe` or `extern` function runs op by op"))
+        } else if let Some(at) = conditional(function) {
+            Some((at, "code under `#[cfg]` may or may not be there, so the function runs op by op"))
         } else {
             self.open_type(function)
                 .map(|at| (at, "a tensor's rank or element type is not written out, so the function runs op by op"))
@@ -160,6 +163,22 @@ impl Walker<'_> {
         self.generated += 1;
         flow::generated(prefix, self.generated)
     }
+}
+
+/// The first `#[cfg]` in a function: what it stands on is not known to be there.
+fn conditional(function: &Function) -> Option<proc_macro2::TokenStream> {
+    struct Conditional(Option<proc_macro2::TokenStream>);
+    impl<'ast> Visit<'ast> for Conditional {
+        fn visit_attribute(&mut self, attr: &'ast syn::Attribute) {
+            if ["cfg", "cfg_attr"].iter().any(|name| attr.path().is_ident(name)) {
+                self.0.get_or_insert_with(|| attr.to_token_stream());
+            }
+        }
+    }
+    let mut conditional = Conditional(None);
+    conditional.visit_signature(function.sig);
+    conditional.visit_block(function.block);
+    conditional.0
 }
 
 #[cfg(test)]

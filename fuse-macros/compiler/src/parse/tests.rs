@@ -782,3 +782,153 @@ fn closures_over_tensors_are_a_break() {
         "#]],
     );
 }
+
+#[test]
+fn known_inner_dimensions_that_differ_are_named() {
+    check(
+        "fn f(#[dims(2, 3)] x: &Tensor<f32, 2>, #[dims(4, 5)] w: &Tensor<f32, 2>) -> Tensor<f32, 2> { x.matmul(w) }",
+        expect!["inner dimensions of `matmul` differ: `x` has k = 3, `w` has k = 4"],
+    );
+}
+
+#[test]
+fn operands_that_do_not_broadcast_are_shown() {
+    check(
+        "fn f(#[dims(2, 3)] x: &Tensor<f32, 2>, #[dims(4)] b: &Tensor<f32, 1>) -> Tensor<f32, 2> { let y = x.exp(); y + b }",
+        expect![[r#"
+            operands of `add` do not broadcast: `y` is [2, 3], `b` is [4]
+            help: extents must be equal or 1, counted from the last axis"#]],
+    );
+}
+
+#[test]
+fn named_dims_that_meet_show_where_they_are_from() {
+    check(
+        "fn f(#[dims(B, D)] x: &Tensor<f32, 2>, #[dims(H)] b: &Tensor<f32, 1>) -> Tensor<f32, 2> { x + b }",
+        expect![[r#"
+            operands of `add` do not broadcast: `x` is [B, D], `b` is [H]
+            help: extents must be equal or 1, counted from the last axis; `D` is from `x: #[dims(B, D)]`, `H` is from `b: #[dims(H)]`; extents that must be equal have one name"#]],
+    );
+}
+
+#[test]
+fn every_mistake_is_reported() {
+    check(
+        "fn f(#[dims(2, 3)] x: &Tensor<f32, 2>) -> Tensor<f32, 2> { let y = x.sum(2); let z = x.reshape([4, 2]); z.softmax(-3) }",
+        expect![[r#"
+            `sum`: axis 2 is out of range for `x` of rank 2
+            help: an axis is one of -2..=1
+            `reshape` keeps the number of elements: `x` is [2, 3], 6 elements; [4, 2] has 8"#]],
+    );
+}
+
+#[test]
+fn dims_of_another_rank_are_refused() {
+    check(
+        "fn f(#[dims(B)] x: &Tensor<f32, 2>) -> Tensor<f32, 2> { x.exp() }",
+        expect![[r#"
+            `#[dims]` names 1 extents, but `x` has rank 2
+            help: name one extent for each dimension"#]],
+    );
+}
+
+#[test]
+fn dims_that_cannot_be_told_are_refused() {
+    check(
+        "fn f(#[dims(B * D)] x: &Tensor<f32, 1>) -> Tensor<f32, 1> { x.exp() }",
+        expect![[r#"
+            the dims in `B * D` cannot be told from the extents
+            help: use each name alone for one extent at least"#]],
+    );
+}
+
+#[test]
+fn what_rustc_rejects_is_left_to_rustc() {
+    check("fn f(x: &Tensor<f32, 2>, y: &Tensor<f64, 2>) -> Tensor<f32, 2> { x + y }", expect!["silent"]);
+}
+
+#[test]
+fn a_generic_rank_runs_eager_and_says_so() {
+    check(
+        "fn f<const R: usize>(x: &Tensor<f32, R>) -> Tensor<f32, R> { x.exp() }",
+        expect![[r#"
+            eager
+            break B017 at 1:25: a tensor's rank or element type is not written out, so the function runs op by op
+        "#]],
+    );
+}
+
+#[test]
+fn code_under_cfg_runs_eager_and_says_so() {
+    check(
+        "fn f(x: &Tensor<f32, 1>) -> Tensor<f32, 1> { #[cfg(test)] let x = x.relu(); x.exp() }",
+        expect![[r#"
+            eager
+            break B017 at 1:46: code under `#[cfg]` may or may not be there, so the function runs op by op
+        "#]],
+    );
+}
+
+#[test]
+fn a_constructor_takes_its_type_from_the_annotation() {
+    check(
+        "fn f(x: &Tensor<f32, 1>, d: &Device) -> Tensor<f32, 1> { let z: Tensor<f32, 1> = Tensor::zeros([3], d); x + z }",
+        expect![[r#"
+            let z : Tensor < f32 , 1 > = Tensor :: zeros ([3] , d) ;
+            [__t2] = graph f(x, z)
+              | %0: f32[x.0] = input(0)  // x
+              | %1: f32[z.0] = input(1)  // z
+              | %2: f32[broadcast(x.0, z.0)] = add(%0, %1)
+              | check %2: x.0 broadcasts with z.0
+              | out %2
+            => __t2
+        "#]],
+    );
+}
+
+#[test]
+fn a_constructor_on_the_device_of_a_tensor_is_captured() {
+    check(
+        "fn f(x: &Tensor<f32, 1>) -> Tensor<f32, 1> { let z = Tensor::<f32, 1>::zeros([x.size(0)], x.device()); x + z }",
+        expect![[r#"
+            [__t2] = graph f(x)
+              | %0: f32[x.0] = input(0)  // x
+              | %1: f32[x.0] = zeros([x.0], f32)  // z
+              | %2: f32[x.0] = add(%0, %1)
+              | out %2
+            => __t2
+        "#]],
+    );
+}
+
+#[test]
+fn a_constructor_of_unknown_type_is_named() {
+    check(
+        "fn f(x: &Tensor<f32, 1>, d: &Device) -> Tensor<f32, 1> { let z = Tensor::zeros([3], d); x + z }",
+        expect![[r#"
+            the element type and rank of `z` are not known here
+            help: write the type where it is bound: `let z: Tensor<f32, 1> = ..;`"#]],
+    );
+}
+
+#[test]
+fn a_statement_that_may_return_ends_the_graph() {
+    check(
+        "fn f(x: &Tensor<f32, 1>, s: &str) -> Result<Tensor<f32, 1>, E> { let y = x.exp(); let k = s.parse()?; Ok(y * k) }",
+        expect![[r#"
+            [y] = graph f(x)
+              | %0: f32[x.0] = input(0)  // x
+              | %1: f32[x.0] = exp(%0)  // y
+              | out %1
+            let k = s . parse () ? ;
+            __s1: f32 = k
+            [__t2] = graph f_1(y, __s1)
+              | %0: f32[x.0] = input(0)  // y
+              | %1: f32[] = scalar(0)
+              | %2: f32[x.0] = mul(%0, %1)
+              | out %2
+            => Ok (__t2)
+            break B007 at 1:91: `s.parse()?` may leave the function or loop
+        "#]],
+    );
+}

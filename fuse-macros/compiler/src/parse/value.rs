@@ -170,6 +170,11 @@ impl Var {
         Var { bound: true, ..Var::unbound(ident, value, mutable) }
     }
 
+    /// Whether it may be a tensor of an element type and rank that nothing tells.
+    pub fn has_open_type(&self) -> bool {
+        self.needs_annotation || matches!(&self.value, Value::Host(ty) if ty.is_open())
+    }
+
     /// A variable that the emitted code does not have yet.
     pub fn unbound(ident: &Ident, value: Value, mutable: bool) -> Var {
         Var {

@@ -28,6 +28,8 @@ impl Body<'_> {
         let steps = self.steps(&self.program().body);
         let eager = &self.eager;
         let body = quote! {
+            // A change of the variable has the function compiled, and its stages shown, again.
+            let _ = ::core::option_env!("FUSE_DUMP");
             if ::fuse_runtime::rt::wants_eager() {
                 return #eager;
             }

@@ -86,7 +86,9 @@ impl Companion<'_> {
 
     fn eager(&self, name: &Ident, vis: &TokenStream) -> TokenStream {
         let doc = format!("The original of `{}`, op by op.", self.signature.name());
-        let attrs = self.attrs.iter().filter(|attr| !attr.path().is_ident("doc"));
+        // The original has docs of its own, and a symbol is exported once.
+        let own = ["doc", "no_mangle", "export_name", "unsafe", "test"];
+        let attrs = self.attrs.iter().filter(|attr| !own.iter().any(|name| attr.path().is_ident(name)));
         let (head, block) = (self.signature.renamed(name), self.block);
         quote! {
             #[doc = #doc]

@@ -26,13 +26,13 @@ impl Signature {
         for (index, input) in emitted.inputs.iter_mut().enumerate() {
             if let FnArg::Typed(typed) = input {
                 let name = parameter_name(index, typed);
-                typed.pat = Box::new(Pat::Ident(syn::PatIdent {
+                *typed.pat = Pat::Ident(syn::PatIdent {
                     attrs: vec![],
                     by_ref: None,
                     mutability: None,
                     ident: name,
                     subpat: None,
-                }));
+                });
             }
         }
         Signature { original, emitted }
