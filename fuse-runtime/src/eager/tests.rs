@@ -36,7 +36,7 @@ fn scalars_enter_at_the_compute_type() {
     let x = tensor(&[half::f16::from_f32(1.0), half::f16::from_f32(2048.0)], &[2]);
     let args = [Arg::Tensor(x), Arg::Scalar(Literal::Float(0.1), DType::F32)];
     let sum = run(Device::cpu(), "add", &args, &[]).unwrap().remove(0);
-    assert_eq!(sum.to_vec::<half::f16>().unwrap().map_to_f32(), [1.099609375, 2048.0]);
+    assert_eq!(sum.to_vec::<half::f16>().unwrap().map_to_f32(), [1.099_609_4, 2048.0]);
 }
 
 trait ToF32 {

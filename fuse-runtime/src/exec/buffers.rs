@@ -78,11 +78,6 @@ impl<'a> Buffers<'a> {
         view(&tensor, &operand.views, self.sizes)
     }
 
-    /// Puts a tensor in the place of a buffer that no step has touched yet.
-    pub fn put(&mut self, buf: BufId, tensor: RawTensor) {
-        self.held[buf.0 as usize] = Some(tensor);
-    }
-
     /// Notes on what a call has written on a GPU that it came from this call.
     pub fn note_call(&self, number: u64) {
         for (buf, held) in self.plan.bufs.iter().zip(&self.held) {

@@ -3,15 +3,15 @@
 use super::buffers::Buffers;
 use super::cpu;
 use super::cuda::CudaCall;
-use super::faults::{Fault, FaultCell};
+use super::faults::FaultCell;
 use super::program::{Program, cpu_kernel};
 use super::symbols::Sizes;
 use crate::cuda::Context;
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::raw::RawTensor;
 use crate::rt::{CallFacts, Draw, DynBody, Scalar};
-use fuse_compiler::plan::{Expr, Kernel, LeafSource, Plan, Step};
+use fuse_compiler::plan::{Expr, Kernel, Plan, Step};
 
 /// What a plan is called with.
 pub(crate) struct Call<'a> {
@@ -114,7 +114,7 @@ fn cpu_step(
         Step::Kernel(kernel) => cpu::run_kernel(kernel, body, buffers, sizes, &facts)?,
         Step::Matmul(matmul) => cpu::run_matmul(matmul, body, buffers, sizes, &facts)?,
     }
-    faults.first().map_or(Ok(()), |fault| Err(describe(&call.program.plan, kernel, fault)))
+    faults.first().map_or(Ok(()), |fault| Err(fault.error(&call.program.plan, kernel)))
 }
 
 /// The values of the `Size` statements of a kernel, by number of the statement.
@@ -124,21 +124,4 @@ fn size_values(kernel: &Kernel, sizes: &Sizes) -> Vec<i64> {
         _ => 0,
     };
     kernel.stmts.iter().map(|stmt| value(&stmt.expr)).collect()
-}
-
-/// A fault in words.
-fn describe(plan: &Plan, kernel: &Kernel, fault: Fault) -> Error {
-    match fault {
-        Fault::Division(_) => Error::index(&plan.name, "an integer is divided by zero"),
-        Fault::Index { operand, index, extent } => {
-            let what = match kernel.leaves.get(operand as usize).map(|leaf| &leaf.source) {
-                Some(LeafSource::Buf(buf)) => plan.bufs[buf.0 as usize].name.as_str(),
-                _ => "the result",
-            };
-            Error::index(
-                &plan.name,
-                format!("index {index} is out of range for an axis of `{what}` with extent {extent}"),
-            )
-        }
-    }
 }

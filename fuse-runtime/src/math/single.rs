@@ -40,7 +40,7 @@ fn exp_with_low(x: f32, low: f32) -> f32 {
     let whole = shifted - SHIFT;
     let r = ((x - whole * LN_2_HIGH) - whole * LN_2_LOW) + low;
     // Cephes' expf.
-    let p = polynomial(r, [1.987_569_2e-4, 1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 5.000_000_1e-1]);
+    let p = polynomial(r, [1.987_569_2e-4, 1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5]);
     let y = p * (r * r) + r + 1.0;
     // In two steps, so that neither factor leaves the normal range and subnormal results round once.
     let half = n >> 1;
@@ -69,7 +69,7 @@ fn ln(x: f32) -> f32 {
             -1.666_805_8e-1,
             2.000_071_5e-1,
             -2.499_999_4e-1,
-            3.333_333_1e-1,
+            3.333_333e-1,
         ],
     );
     let zz = z * z;

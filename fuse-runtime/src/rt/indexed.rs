@@ -24,7 +24,7 @@ pub(crate) struct Indexed {
     pub extent: usize,
     /// Distance of neighbours of the indexed axis, in elements.
     pub stride: isize,
-    /// The number of the leaf or store, to say which it was.
+    /// The number of the operand, leaves and then stores, to say which it was.
     pub operand: u32,
 }
 

@@ -224,7 +224,8 @@ impl<'a> Worker<'a> {
         let (store, slot) = (&self.launch.stores[k], self.store_slots[k]);
         let outer = store.outer.offset(row);
         if let Some((extent, stride)) = store.indexed {
-            let to = self.indexed(k as u32, store, slot, outer, start, len, extent, stride);
+            let operand = (self.launch.leaves.len() + k) as u32;
+            let to = self.indexed(operand, store, slot, outer, start, len, extent, stride);
             return StoreRun::Indexed { to, taken: false };
         }
         if store.level != Level::Elem {

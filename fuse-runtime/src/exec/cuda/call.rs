@@ -5,6 +5,7 @@ use super::matmul::launch_matmul;
 use crate::cuda::{Context, FaultRecord};
 use crate::error::{Error, Result};
 use crate::exec::buffers::Buffers;
+use crate::exec::faults::{division_by_zero, index_out_of_range};
 use crate::exec::symbols::Sizes;
 use crate::rt::{Draw, Scalar};
 use fuse_compiler::plan::{Plan, Step, abi};
@@ -85,9 +86,7 @@ pub(crate) fn describe_fault(ordinal: usize, fault: &FaultRecord) -> Error {
     let written = caller.and_then(|caller| caller.texts.get(fault.op as usize)).filter(|text| !text.is_empty());
     let name = written.or(caller.map(|caller| &caller.name)).map_or("kernel", |name| name);
     match fault.code {
-        abi::FAULT_INDEX => {
-            Error::index(name, format!("index {} is out of range for extent {}", fault.value, fault.extent))
-        }
-        _ => Error::index(name, "an integer is divided by zero"),
+        abi::FAULT_INDEX => index_out_of_range(name, fault.value, fault.extent),
+        _ => division_by_zero(name),
     }
 }
