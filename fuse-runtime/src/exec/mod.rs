@@ -8,6 +8,8 @@ mod interp;
 mod kernel_dtypes;
 mod operands;
 mod program;
+#[cfg(test)]
+mod random;
 mod run;
 mod symbols;
 mod views;

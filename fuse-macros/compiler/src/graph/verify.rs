@@ -11,7 +11,7 @@ pub fn verify(graph: &Graph) -> Result<(), String> {
             .and_then(|()| attributes(node))
             .and_then(|()| types(graph, node))
             .and_then(|()| symbols(graph, node));
-        fault.map_err(|fault| format!("%{id} = {}: {fault}\n{graph:#?}", node.op.name))?;
+        fault.map_err(|fault| format!("%{id} = {}: {fault}\n{graph}", node.op.name))?;
     }
     ends(graph)
 }

@@ -3,7 +3,7 @@
 use super::ParamKind::{Axis, Bool, Tensor, TensorOf};
 use super::build::Ops;
 use super::rules::{self, Fault, Rules, Types};
-use super::{Attr, Call, Class, OpEffect, OpInfo, Param, Val, param};
+use super::{Accepts, Attr, Call, Class, OpEffect, OpInfo, Param, Val, param};
 use crate::types::{DType, Dim, Ty};
 
 const INDEX: Param = param("index", TensorOf(DType::I64));
@@ -71,6 +71,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         name: "scatter_add",
         doc: "The tensor with the elements of `src` added at the positions along an axis that `index` holds",
         params: &[param("dim", Axis), INDEX, param("src", Tensor)],
+        accepts: Accepts::Number,
         infer: |rules, args, attrs| {
             let axis = rules.axis(attrs[0].int(), args[0].rank())?;
             need_index(rules, args, 1, args[0].rank())?;
@@ -92,6 +93,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         name: "index_add",
         doc: "The tensor with the parts of `src` added at these positions of an axis",
         params: &[param("dim", Axis), INDEX, param("src", Tensor)],
+        accepts: Accepts::Number,
         infer: part_type,
         decompose: Some(|b, args, attrs| vec![scatter_parts(&mut Ops(b), args, attrs, true)]),
         ..FAULTY
@@ -137,8 +139,10 @@ pub(super) const ROWS: &[OpInfo] = &[
         params: &[INDEX, param("src", Tensor), param("dim", Axis), param("add", Bool)],
         infer: |rules, args, attrs| {
             rules.axis(attrs[0].int(), args[0].rank())?;
-            need_index(rules, args, 1, args[0].rank())?;
+            rules::need_dtype(rules, args, 1, DType::I64)?;
             rules::need_rank(rules, args, 2, args[0].rank())?;
+            // What they broadcast to is `src`, by the rules of the ops that are made of this one.
+            rules.broadcast_two(&args[2].dims, &args[1].dims, 1)?;
             rules::need_dtype(rules, args, 2, args[0].dtype)?;
             rules::same(rules, args, attrs)
         },

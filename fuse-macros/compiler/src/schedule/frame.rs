@@ -28,6 +28,12 @@ pub fn frame(dims: &[Dim], views: &[View]) -> Option<Frame> {
     Some(axes.into_iter().map(|(axis, _)| axis).collect())
 }
 
+/// Whether a value that broadcasts to these extents can be read under a chain of views without lying in memory itself:
+/// a reshape must not merge or split axes, since those of the operand may repeat.
+pub fn keeps_axes(dims: &[Dim], views: &[View]) -> bool {
+    !views.iter().any(|view| matches!(view, View::Reshape(_))) || frame(dims, views).is_some()
+}
+
 /// The extents of a value under a chain of views.
 pub fn dims_after(dims: &[Dim], views: &[View]) -> Vec<Dim> {
     views.iter().fold(dims.to_vec(), |dims, view| view_dims(dims, view))

@@ -5,7 +5,7 @@
 //! own. Afterwards kernels that walk the same domain over the same inputs are merged. Elementwise values that are not
 //! kept by then are computed again where they are read, if that is cheaper than memory (see `lower`).
 
-use super::frame::{Axis, Frame, frame};
+use super::frame::{Axis, Frame, frame, keeps_axes};
 use super::views::{behind_views, broadcast, normal};
 use crate::graph::Graph;
 use crate::op::{Attr, Class, Reduction, Source, Val};
@@ -87,15 +87,20 @@ impl Group {
         }
     }
 
+    /// Views that bring values of these extents onto the rows; the two may differ by axes of extent 1.
+    pub fn onto_rows(&self, dims: &[Dim]) -> Vec<View> {
+        normal(dims, &[View::Reshape(self.outer().to_vec())])
+    }
+
     /// Views from a member's own extents to the extents of a level at or inside its own.
     pub fn lift(&self, member: &Member, to: Level) -> Option<Vec<View>> {
         let mut views = member.onto.clone();
         let mut at = member.level;
         while at < to {
             let (from, next) = match at {
-                Level::All => (0, Level::Row),
                 Level::Row => (self.outer().len(), Level::Elem),
-                Level::Elem => return None,
+                // What all rows reduce to is known only after the last of them.
+                Level::All | Level::Elem => return None,
             };
             let dims = self.dims_at(next);
             views.extend((from..dims.len()).map(|k| View::Unsqueeze(k as u32)));
@@ -293,6 +298,9 @@ impl<'g> Groups<'g> {
         let mut deps = BTreeSet::new();
         let info = &self.graph.nodes[node as usize];
         let dims = self.result(node);
+        if info.op.class == Class::Gather && (level == Level::All || !keeps_axes(dims, &onto)) {
+            return None;
+        }
         for (k, &arg) in info.args.iter().enumerate() {
             let from = &self.graph.node(arg).outs[arg.out as usize].dims;
             let stored = info.op.class == Class::Gather && k == 0;
@@ -380,7 +388,9 @@ impl<'g> Groups<'g> {
             let mut deps = BTreeSet::new();
             match node.op.class {
                 Class::Reduce(_) if member.level == Level::All => {
-                    self.reach(node.args[0], &[], Level::Row, id, &mut deps)
+                    let operand = &self.graph.node(node.args[0]).outs[node.args[0].out as usize].dims;
+                    let rows = self.list[id.0].onto_rows(operand);
+                    self.reach(node.args[0], &rows, Level::Row, id, &mut deps)
                 }
                 Class::Reduce(_) => {
                     let (_, axes) = reduction(self.graph, member.node);

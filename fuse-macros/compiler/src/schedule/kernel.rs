@@ -2,7 +2,7 @@
 
 use super::groups::{Group, Member, axis_attr, lines_up, reduced_last, reduction};
 use super::lower::Lower;
-use super::views::{behind_views, broadcast, normal};
+use super::views::{behind_views, broadcast, normal, source_axis};
 use crate::graph::Node;
 use crate::op::{Attr, Class, Source, Val};
 use crate::plan::{BufId, Expr, Kernel, Kind, Leaf, LeafSource, Level, Operand, Stmt, StmtId, Store, View};
@@ -200,7 +200,7 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
         let (kind, axes) = reduction(graph, val.node);
         let operand = &graph.node(node.args[0]).outs[node.args[0].out as usize].dims;
         let value = if level == Level::All {
-            self.at_level(node.args[0], &[], Level::Row)
+            self.at_level(node.args[0], &self.group.onto_rows(operand), Level::Row)
         } else {
             let order = normal(operand, &[View::Permute(reduced_last(operand.len(), &axes))]);
             self.at_level(node.args[0], &order, Level::Elem)
@@ -232,7 +232,8 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
         let axis = axis_attr(graph, val.node, 0);
         let dims = &node.outs[0].dims;
         let (table, mut views) = behind_views(graph, node.args[0]);
-        let indexed = source_axis(graph.node(table).outs[table.out as usize].rank(), &views, axis);
+        let rank = graph.node(table).outs[table.out as usize].rank();
+        let indexed = source_axis(rank, &views, axis).expect("the preparation pass copied every other table");
         views.push(View::Expand(dims.clone()));
         views.extend(chain.to_vec());
         let index_dims = &graph.node(node.args[1]).outs[node.args[1].out as usize].dims;
@@ -261,20 +262,4 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
 
 fn is_uniform(class: Class) -> bool {
     matches!(class, Class::Source(Source::Constant | Source::Scalar | Source::Size))
-}
-
-/// The axis of a source of this rank that an axis of its view is; the preparation pass made sure there is one.
-fn source_axis(rank: usize, views: &[View], axis: usize) -> usize {
-    let mut axes: Vec<Option<usize>> = (0..rank).map(Some).collect();
-    for view in views {
-        match view {
-            View::Permute(order) => axes = order.iter().map(|&k| axes[k as usize]).collect(),
-            View::Unsqueeze(at) => axes.insert(*at as usize, None),
-            View::Squeeze(at) => {
-                axes.remove(*at as usize);
-            }
-            other => unreachable!("a gathered table is only permuted: {other:?}"),
-        }
-    }
-    axes[axis].expect("a table is not indexed along an axis of its view")
 }

@@ -128,10 +128,13 @@ impl<'g> Lower<'g> {
     /// Whether a value outside a group (or at other positions inside it) is computed again where the group reads it.
     pub fn computes_again(&self, val: Val, group: &Group, chain: &[View]) -> bool {
         let Some(owner) = self.groups.of[val.node as usize] else { return false };
+        let node = self.graph.node(val);
+        if node.op.class == Class::Gather && !super::frame::keeps_axes(&node.outs[0].dims, chain) {
+            return false;
+        }
         if group.member(val.node).is_some() {
             return true;
         }
-        let node = self.graph.node(val);
         let from = &self.groups.list[owner.0];
         let repeatable = match node.op.class {
             Class::Elementwise | Class::Gather => true,

@@ -4,8 +4,9 @@
 //! scatter operand that lives nowhere (a constant, positions), and a gathered table under views that move more than
 //! whole axes. The copies are ordinary elementwise nodes, so they fuse with what makes the value.
 
-use super::views::behind_views;
+use super::views::{behind_views, source_axis};
 use crate::graph::{Graph, Node, Rewrite};
+use crate::op::rules::axis_of;
 use crate::op::{Build, Class, Op, Source, Val, ViewKind};
 use crate::plan::View;
 use crate::types::Dim;
@@ -28,7 +29,7 @@ fn needs_copy(graph: &Graph, node: &Node, operand: usize) -> bool {
     match node.op.class {
         Class::View(ViewKind::Reshape) => !is_viewable(graph, arg, &node.outs[0].dims),
         Class::Matmul => lives_nowhere(graph, arg),
-        Class::Gather if operand == 0 => lives_nowhere(graph, arg) || moves_more_than_axes(graph, arg),
+        Class::Gather if operand == 0 => lives_nowhere(graph, arg) || !is_indexable(graph, node),
         _ => false,
     }
 }
@@ -38,9 +39,11 @@ fn lives_nowhere(graph: &Graph, val: Val) -> bool {
     matches!(graph.node(root).op.class, Class::Source(kind) if kind != Source::Input)
 }
 
-fn moves_more_than_axes(graph: &Graph, val: Val) -> bool {
-    let (_, views) = behind_views(graph, val);
-    !views.iter().all(|v| matches!(v, View::Permute(_) | View::Unsqueeze(_) | View::Squeeze(_)))
+/// Whether the axis a gather indexes is a whole axis of the memory behind its table.
+fn is_indexable(graph: &Graph, node: &Node) -> bool {
+    let (root, views) = behind_views(graph, node.args[0]);
+    let axis = axis_of(&node.attrs[0], graph.ty(node.args[0]).rank());
+    source_axis(graph.ty(root).rank(), &views, axis).is_some()
 }
 
 /// One axis of a viewed value: which stretch of memory it walks.

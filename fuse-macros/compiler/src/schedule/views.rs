@@ -42,6 +42,22 @@ pub fn broadcast(from: &[Dim], to: &[Dim]) -> Vec<View> {
     if from == to { vec![] } else { vec![View::Expand(to.to_vec())] }
 }
 
+/// The axis of a source that an axis of its view is, if the views between only move whole axes and it is one of them.
+pub fn source_axis(rank: usize, views: &[View], axis: usize) -> Option<usize> {
+    let mut axes: Vec<Option<usize>> = (0..rank).map(Some).collect();
+    for view in views {
+        match view {
+            View::Permute(order) => axes = order.iter().map(|&k| axes[k as usize]).collect(),
+            View::Unsqueeze(at) => axes.insert(*at as usize, None),
+            View::Squeeze(at) => {
+                axes.remove(*at as usize);
+            }
+            _ => return None,
+        }
+    }
+    axes[axis]
+}
+
 /// Drops views that change nothing and joins neighbours, so that equal accesses are equal chains.
 pub fn normal(dims: &[Dim], views: &[View]) -> Vec<View> {
     let mut out: Vec<View> = Vec::new();
