@@ -4,10 +4,13 @@ use crate::graph::{Graph, Node, Rewrite};
 use crate::op::{OpEffect, Val};
 use std::collections::HashMap;
 
+/// What equal nodes have in common: the op and its operands.
+type Key = (&'static str, Vec<Val>);
+
 /// Merges equal nodes into the first of them.
 pub fn run(graph: Graph) -> Graph {
     // Buckets by operator and operands; attributes hold floats and are compared, not hashed.
-    let mut seen: HashMap<(&'static str, Vec<Val>), Vec<(Node, Vec<Val>)>> = HashMap::new();
+    let mut seen: HashMap<Key, Vec<(Node, Vec<Val>)>> = HashMap::new();
     Rewrite::run(graph, |new, node| {
         if node.op.effect == OpEffect::Rng {
             return Rewrite::keep(new, node);

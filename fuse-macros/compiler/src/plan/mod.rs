@@ -102,6 +102,8 @@ pub enum BufClass {
 
 /// One thing that runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+// A plan has few steps, and they are read in place.
+#[allow(clippy::large_enum_variant)]
 pub enum Step {
     /// A generated kernel.
     Kernel(Kernel),

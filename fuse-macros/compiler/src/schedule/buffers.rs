@@ -10,7 +10,7 @@ pub fn run(mut plan: Plan) -> Plan {
         let id = BufId(id as u32);
         let mut steps = (0..touched.len()).filter(|&s| touched[s].contains(&id)).map(|s| s as u32);
         let first = steps.next().unwrap_or(0);
-        let last = steps.last().unwrap_or(first);
+        let last = steps.next_back().unwrap_or(first);
         buf.live = match buf.class {
             BufClass::In(_) => (0, last),
             BufClass::Out => (first, end),

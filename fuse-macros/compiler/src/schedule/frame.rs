@@ -36,7 +36,7 @@ pub fn keeps_axes(dims: &[Dim], views: &[View]) -> bool {
 
 /// The extents of a value under a chain of views.
 pub fn dims_after(dims: &[Dim], views: &[View]) -> Vec<Dim> {
-    views.iter().fold(dims.to_vec(), |dims, view| view_dims(dims, view))
+    views.iter().fold(dims.to_vec(), view_dims)
 }
 
 /// An axis known to be 1 repeats one element, whether or not it is called a broadcast.
