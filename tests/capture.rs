@@ -424,3 +424,28 @@ fn reads(x: &Tensor<f32, 1>) -> f32 {
 fn every_read_waits_for_its_value() {
     assert_eq!(reads(&Tensor::ones([1000], Device::cpu())), 0.0);
 }
+
+#[compile(fullgraph)]
+fn device_select(x: &Tensor<f32, 1>, k: f32) -> (Tensor<f32, 1>, Tensor<f32, 1>) {
+    let mut z = x * 3.0;
+    let y = if x.sum_all().item() >= k {
+        z = z + 1.0;
+        x.relu()
+    } else {
+        let t = x * k;
+        t - 0.5
+    };
+    let w = if z.max_all().item() == z.min_all().item() { y.clone() } else { &y + &z };
+    (w, z)
+}
+
+#[test]
+fn cheap_branches_on_data_are_selects() {
+    for values in [[1.0, 2.0, 0.5], [-3.0, 1.0, -0.0], [f32::NAN, 1.0, 2.0], [2.0, 2.0, 2.0]] {
+        let x = row(&values);
+        let (compiled, eager) = (device_select(&x, 0.25), device_select::eager(&x, 0.25));
+        same(&compiled.0, &eager.0);
+        same(&compiled.1, &eager.1);
+    }
+    assert!(device_select::explain().breaks().is_empty());
+}

@@ -88,3 +88,53 @@ fn dropout_in_training_draws_what_eager_draws() {
         assert!((a - b).abs() <= 1e-5 * (1.0 + b.abs()), "compiled {a}, eager {b}");
     }
 }
+
+/// A layer of any float type.
+pub struct Scaled<T: Float> {
+    weight: Tensor<T, 1>,
+}
+
+#[compile]
+impl<T: Float> Scaled<T> {
+    /// Scales the rows.
+    pub fn forward(&self, x: &Tensor<T, 2>) -> Tensor<T, 2> {
+        let weight: &Tensor<T, 1> = &self.weight;
+        x * weight * T::from_f64(0.5)
+    }
+}
+
+/// What a layer does.
+pub trait Layer {
+    /// Applies the layer.
+    fn apply(&self, x: &Tensor<f32, 1>, times: usize) -> Vec<Tensor<f32, 1>>;
+}
+
+/// Doubles, and keeps every step.
+pub struct Double;
+
+#[compile]
+impl Layer for Double {
+    fn apply(&self, x: &Tensor<f32, 1>, times: usize) -> Vec<Tensor<f32, 1>> {
+        let mut all: Vec<Tensor<f32, 1>> = vec![x.clone()];
+        let mut y = x.clone();
+        for _ in 0..times {
+            y = y * 2.0;
+            all.push(y.clone());
+        }
+        all
+    }
+}
+
+#[test]
+fn generic_impls_and_trait_impls_are_compiled() {
+    let x = weights(2, 3, 1);
+    let layer = Scaled { weight: bias(3, 2) };
+    assert_eq!(layer.forward(&x).to_vec(), layer.forward_eager(&x).to_vec());
+    let (wide, narrow) = (x.cast::<f64>(), x.cast::<f16>());
+    let layer = Scaled { weight: bias(3, 2).cast::<f64>() };
+    assert_eq!(layer.forward(&wide).to_vec(), layer.forward_eager(&wide).to_vec());
+    let layer = Scaled { weight: bias(3, 2).cast::<f16>() };
+    assert_eq!(layer.forward(&narrow).to_vec(), layer.forward_eager(&narrow).to_vec());
+    let steps = |all: Vec<Tensor<f32, 1>>| all.iter().map(Tensor::to_vec).collect::<Vec<_>>();
+    assert_eq!(steps(Double.apply(&bias(3, 2), 3)), steps(Double.apply_eager(&bias(3, 2), 3)));
+}

@@ -97,6 +97,9 @@ impl Walker<'_> {
                 (false, None) => self.resume(cont, Outcome::Value(Value::Tuple(vec![]))),
             };
         }
+        if self.scalar_read(&branch.cond).is_some() && self.select(branch, cont) {
+            return;
+        }
         let leaves = leaves(branch);
         if self.flow.budget < leaves {
             return self.if_region(

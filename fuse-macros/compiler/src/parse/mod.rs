@@ -14,6 +14,7 @@ mod loops;
 mod names;
 mod options;
 mod program;
+mod select;
 mod shape;
 mod stmts;
 mod syntax;

@@ -7,6 +7,7 @@ use super::flow::Saved;
 use super::loops::{Region, Unrolled};
 use super::names::{Name, Names, as_ident, bound, free, mentions};
 use super::program::{Piece, Step};
+use super::select::Arm;
 use super::syntax::{Jumps, assigned, has_effects, is_compound, strip};
 use super::types::HostTy;
 use super::value::{TensorKey, Value, Var};
@@ -33,6 +34,8 @@ pub enum Cont<'a> {
     Turn(&'a Unrolled<'a>, usize, &'a Cont<'a>),
     /// A block of host control flow ends.
     End(&'a Region<'a>),
+    /// It is one of two that the device selects from.
+    Arm(&'a Arm),
     /// `break` with a value.
     Leave(&'a Region<'a>, Option<&'a Lifetime>),
 }
@@ -91,6 +94,7 @@ impl<'a> Cont<'a> {
                 names
             }
             Cont::End(region) | Cont::Leave(region, _) => region.live.clone(),
+            Cont::Arm(arm) => arm.live.clone(),
         }
     }
 
@@ -106,7 +110,7 @@ impl<'a> Cont<'a> {
 
     fn next(&self) -> Option<&Cont<'a>> {
         match self {
-            Cont::Return => None,
+            Cont::Return | Cont::Arm(_) => None,
             Cont::Let(_, rest) | Cont::Then(rest) | Cont::Assign(_, rest) => Some(rest.next),
             Cont::Scope(_, next) | Cont::Turn(_, _, next) => Some(next),
             Cont::End(region) | Cont::Leave(region, _) => region.outside(),
@@ -488,6 +492,7 @@ impl Walker<'_> {
             }
             Cont::End(region) => self.end_region(region, outcome),
             Cont::Leave(region, label) => self.leave(region, *label, outcome),
+            Cont::Arm(arm) => self.end_arm(arm, outcome),
         }
     }
 
@@ -640,7 +645,7 @@ impl Walker<'_> {
                 self.var(&Name::of(target)).map_or(HostTy::Unknown, |var| self.host_ty_of(&var.value))
             }
             Cont::Scope(_, next) => self.expected(next),
-            Cont::Then(_) | Cont::Turn(..) => HostTy::Unknown,
+            Cont::Then(_) | Cont::Turn(..) | Cont::Arm(_) => HostTy::Unknown,
             Cont::End(region) | Cont::Leave(region, _) => region.expected.clone(),
         }
     }

@@ -932,3 +932,67 @@ fn a_statement_that_may_return_ends_the_graph() {
         "#]],
     );
 }
+
+#[test]
+fn a_cheap_branch_on_data_is_a_select() {
+    check(
+        "fn f(x: &Tensor<f32, 1>, k: f32) -> Tensor<f32, 1> {
+            let y = x * 2.0;
+            let mut z = x.exp();
+            let w = if y.mean_all().item() > k { z = z + 1.0; y.relu() } else { -&y };
+            w * z
+        }",
+        expect![[r#"
+            __s1: f32 = k
+            [__t10] = graph f(x, __s1)
+              | %0: f32[x.0] = input(0)  // x
+              | %1: f32[] = constant(Float(2.0), f32)
+              | %2: f32[x.0] = mul(%0, %1)  // y
+              | %3: f32[x.0] = exp(%0)  // z
+              | %4: f32[] = mean_all(%2)
+              | %5: f32[] = scalar(0)
+              | %6: bool[] = gt(%4, %5)
+              | %7: f32[] = constant(Float(1.0), f32)
+              | %8: f32[x.0] = add(%3, %7)  // z
+              | %9: f32[x.0] = relu(%2)
+              | %10: f32[x.0] = neg(%2)
+              | %11: f32[x.0] = where_cond(%6, %9, %10)  // w
+              | %12: f32[x.0] = where_cond(%6, %8, %3)
+              | %13: f32[x.0] = mul(%11, %12)
+              | out %13
+            => __t10
+        "#]],
+    );
+}
+
+#[test]
+fn an_arm_that_may_fail_keeps_the_branch() {
+    check(
+        "fn f(x: &Tensor<i64, 1>, n: &Tensor<i64, 1>) -> Tensor<i64, 1> {
+            if x.sum_all().item() > 0 { x / n } else { x + 1 }
+        }",
+        expect![[r#"
+            [__t2] = graph f(x)
+              | %0: i64[x.0] = input(0)  // x
+              | %1: i64[] = sum_all(%0)
+              | out %1
+            if __t2 . item () > 0 {
+                [__t3] = graph f_1(x, n)
+                  | %0: i64[x.0] = input(0)  // x
+                  | %1: i64[n.0] = input(1)  // n
+                  | %2: i64[broadcast(x.0, n.0)] = div(%0, %1)
+                  | check %2: x.0 broadcasts with n.0
+                  | out %2
+                => __t3
+            } else {
+                [__t3] = graph f_2(x)
+                  | %0: i64[x.0] = input(0)  // x
+                  | %1: i64[] = constant(Int(1), i64)
+                  | %2: i64[x.0] = add(%0, %1)
+                  | out %2
+                => __t3
+            } 
+            break B001 at 2:16: `item` needs the value on the host
+        "#]],
+    );
+}
