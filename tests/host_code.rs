@@ -314,3 +314,27 @@ fn parameters_may_be_patterns() {
     assert_eq!(beside::eager(x, (&y, 3.0), 1).to_vec(), want);
     assert!(beside::explain().breaks().is_empty());
 }
+
+#[compile]
+fn compared_sizes(x: &Tensor<f32, 1>, n: usize, lists: &[Vec<Tensor<f32, 1>>]) -> Tensor<f32, 2> {
+    if n == 0 {
+        return x.unsqueeze(0);
+    }
+    let mut y = x.clone();
+    let k = n - 1;
+    for t in lists[k].iter() {
+        y = y + t;
+    }
+    if k == 1 && n < x.size(0) {
+        y = y * n as f32;
+    }
+    y.reshape([n, x.size(0) / n])
+}
+
+#[test]
+fn a_size_may_be_compared_before_it_shapes_a_tensor() {
+    let lists = [vec![row(&[1.0, 2.0, 3.0, 4.0])], vec![row(&[0.5, 0.5, 0.5, 0.5]), row(&[2.0, 1.0, 0.0, -1.0])]];
+    for n in 0..3 {
+        same!(compared_sizes(&row(&[1.0, -2.0, 3.0, 0.5]), n, &lists));
+    }
+}

@@ -295,10 +295,11 @@ impl Walker<'_> {
 
     /// `i == 0` in an unrolled loop.
     fn known_comparison(&mut self, binary: &ExprBinary) -> Option<bool> {
-        let steps = self.flow.steps.len();
+        // Reading a variable for the comparison would leave traces; only what is known counts.
+        let saved = self.save();
         let mut constant = |side: &Expr| self.dim(side).and_then(|dim| dim.as_const());
         let sides = constant(&binary.left).zip(constant(&binary.right));
-        self.flow.steps.truncate(steps);
+        self.restore(saved);
         let (left, right) = sides?;
         match binary.op {
             BinOp::Eq(_) => Some(left == right),

@@ -283,9 +283,9 @@ impl Walker<'_> {
                 }
             }
             other => {
-                let steps = self.flow.steps.len();
+                let saved = self.save();
                 let ty = self.typed_place(other).map(|(_, ty)| ty);
-                self.flow.steps.truncate(steps);
+                self.restore(saved);
                 ty.filter(|ty| *ty != HostTy::Unknown)
             }
         }

@@ -1,6 +1,6 @@
 //! Tokens to segments: a function is read statement by statement, and its tensor ops are collected into graphs.
 //!
-//! The walk is in continuation style: what comes after an expression is data ([`stmts::Cont`]), so that a branch on a host
+//! The walk is in continuation style: what comes after an expression is data (`stmts::Cont`), so that a branch on a host
 //! value can hand it to each of its arms. What cannot be analysed stays host code, before which the graph ends.
 
 mod bind;
