@@ -8,21 +8,26 @@ use crate::parse::{self, Function, Program};
 use crate::plan::{Plan, Step};
 use crate::report::Explanation;
 use crate::{optimise, schedule};
-use proc_macro2::TokenStream;
+use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Item, ItemFn, ItemImpl};
 
 /// What `#[compile(attribute)] item` becomes.
 pub fn compile(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut diag = Diagnostics::default();
-    let options = parse::options(attribute, &mut diag);
+    let options = parse::options(attribute.clone(), &mut diag);
     match syn::parse2::<Item>(item.clone()) {
         Ok(Item::Fn(function)) => compile_fn(&function, &options, diag),
-        Ok(Item::Impl(methods)) => compile_impl(&methods, &options, diag),
+        Ok(Item::Impl(methods)) => {
+            if let Some(name) = parse::option_name(attribute, "companion") {
+                let help = "leave it out: what comes beside a method is named after the method";
+                diag.error(name, "`companion` is for functions", Some(help));
+            }
+            compile_impl(&methods, &options, diag)
+        }
         Ok(other) => {
-            let help = "it goes on a `fn` or an `impl` block";
-            diag.error(first_token(&other), "`#[compile]` does not go here", Some(help));
-            [diag.compile_errors(), item].into_iter().collect()
+            refuse(&other, &mut diag);
+            [diag.compile_errors(), without_dims(item)].into_iter().collect()
         }
         Err(error) => [error.to_compile_error(), item].into_iter().collect(),
     }
@@ -59,6 +64,11 @@ fn compile_impl(item: &ItemImpl, options: &Options, diag: Diagnostics) -> TokenS
 /// A function with a plan for each of its graphs. `None` after a mistake: the original is all that is emitted.
 fn compile_body(function: &Function, options: &Options, diag: &mut Diagnostics) -> Option<Compiled> {
     let program = parse::function(function, diag);
+    // What rustc rejects is its to report.
+    let is_rejected = program.is_none() && !diag.has_errors();
+    if is_rejected {
+        return None;
+    }
     if options.fullgraph || options.deny_breaks {
         diag.deny_breaks(if options.fullgraph { "fullgraph" } else { "deny(breaks)" });
     }
@@ -135,6 +145,44 @@ fn dump(stage: &str, result: &impl std::fmt::Display) {
     }
 }
 
-fn first_token(tokens: &impl ToTokens) -> TokenStream {
-    tokens.to_token_stream().into_iter().take(1).collect()
+/// Reports `#[compile]` on what is neither a function nor an `impl` block.
+fn refuse(item: &Item, diag: &mut Diagnostics) {
+    const HELP: &str = "it goes on a `fn` or an `impl` block";
+    let (keyword, message, help) = match item {
+        Item::Mod(item) => {
+            let help = "put it on each `fn` and `impl` block inside";
+            (item.mod_token.to_token_stream(), "`#[compile]` on a `mod` is not supported yet", help)
+        }
+        Item::Struct(item) => (item.struct_token.to_token_stream(), "`#[compile]` does not go on a `struct`", HELP),
+        Item::Enum(item) => (item.enum_token.to_token_stream(), "`#[compile]` does not go on an `enum`", HELP),
+        Item::Trait(item) => {
+            (item.trait_token.to_token_stream(), "`#[compile]` does not go on a `trait`", "put it on the `impl` blocks")
+        }
+        other => {
+            let first = other.to_token_stream().into_iter().take(1).collect();
+            (first, "`#[compile]` needs a body to compile", HELP)
+        }
+    };
+    diag.error(keyword, message, Some(help));
+}
+
+/// Tokens without `#[dims(..)]`, which rustc does not know.
+fn without_dims(tokens: TokenStream) -> TokenStream {
+    let mut kept: Vec<TokenTree> = Vec::new();
+    for token in tokens {
+        let TokenTree::Group(group) = token else {
+            kept.push(token);
+            continue;
+        };
+        let is_dims = matches!(group.stream().into_iter().next(), Some(TokenTree::Ident(name)) if name == "dims");
+        let after_hash = matches!(kept.last(), Some(TokenTree::Punct(punct)) if punct.as_char() == '#');
+        if is_dims && after_hash {
+            kept.pop();
+            continue;
+        }
+        let mut inner = Group::new(group.delimiter(), without_dims(group.stream()));
+        inner.set_span(group.span());
+        kept.push(inner.into());
+    }
+    kept.into_iter().collect()
 }

@@ -3,7 +3,7 @@
 use super::key::{Key, Operand};
 use crate::error::{Error, ErrorKind, Result};
 use fuse_compiler::graph::{Graph, SymSource};
-use fuse_compiler::op::{Attr, Fault, Val};
+use fuse_compiler::op::{Attr, Fault, Val, with_names};
 use fuse_compiler::plan::Plan;
 use fuse_compiler::types::Dim;
 use fuse_compiler::{optimise, schedule};
@@ -53,13 +53,8 @@ fn with_symbols(graph: &mut Graph, attrs: &[Attr]) -> Vec<Attr> {
 
 /// Why the operands do not fit, with their names.
 fn refusal(key: &Key, fault: &Fault) -> Error {
-    let mut text = fault.message.clone();
-    for k in 0..key.args.len() {
-        text = text.replace(&format!("{{{k}}}"), &format!("`{}`", name(key, k)));
-    }
-    if let Some(help) = &fault.help {
-        text.push_str("; ");
-        text.push_str(help);
-    }
-    Error::new(ErrorKind::Shape, text)
+    let help = fault.help.iter().map(|help| format!("; {help}"));
+    let text: String = [fault.message.clone()].into_iter().chain(help).collect();
+    let names: Vec<String> = (0..key.args.len()).map(|k| name(key, k).to_owned()).collect();
+    Error::new(ErrorKind::Shape, with_names(&text, &names))
 }

@@ -2,7 +2,7 @@
 
 use super::{Break, BreakKind};
 use crate::graph::Place;
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use std::path::Path;
 
@@ -60,9 +60,16 @@ impl Diagnostics {
         self.breaks.truncate(count);
     }
 
-    /// Turns every break into an error, as `fullgraph` and `deny(breaks)` ask for.
+    /// Turns every break into an error, as `fullgraph` and `deny(breaks)` ask for. What stands inside of another break goes
+    /// with it.
     pub fn deny_breaks(&mut self, option: &str) {
-        for (found, tokens) in std::mem::take(&mut self.breaks) {
+        let breaks = std::mem::take(&mut self.breaks);
+        let ranges: Vec<_> = breaks.iter().map(|(_, tokens)| range(tokens)).collect();
+        let outermost = |k: usize| {
+            let (start, end) = ranges[k];
+            !ranges.iter().any(|&other| other != ranges[k] && other.0 <= start && end <= other.1)
+        };
+        for (_, (found, tokens)) in breaks.into_iter().enumerate().filter(|(k, _)| outermost(*k)) {
             let message = format!("graph break {} under `{option}`: {}", found.code, found.reason);
             self.error(tokens, message, Some(&found.hint));
         }
@@ -95,6 +102,17 @@ fn start(span: Span) -> (usize, usize) {
     (span.start().line, span.start().column)
 }
 
+fn end(span: Span) -> (usize, usize) {
+    (span.end().line, span.end().column)
+}
+
+/// Where tokens start and end.
+fn range(tokens: &TokenStream) -> ((usize, usize), (usize, usize)) {
+    let mut spans = tokens.clone().into_iter().map(|token| token.span());
+    let first = spans.next().unwrap_or_else(Span::call_site);
+    (start(first), end(spans.last().unwrap_or(first)))
+}
+
 /// Where these tokens stand in the user's file, and what they say.
 pub fn place(tokens: &impl ToTokens) -> Place {
     let tokens = tokens.to_token_stream();
@@ -115,7 +133,51 @@ fn written(tokens: &TokenStream) -> String {
     match source.filter(is_whole) {
         Some(source) => source.split_whitespace().collect::<Vec<_>>().join(" "),
         // The compiler joins no spans on stable, so of several tokens only the first has its source.
-        None => closed_up(&printed),
+        None => spaced(tokens).unwrap_or_else(|| closed_up(&printed)),
+    }
+}
+
+/// Tokens with spaces where the user has them, if all of them come from one place.
+fn spaced(tokens: &TokenStream) -> Option<String> {
+    let mut pieces = Vec::new();
+    flatten(tokens, &mut pieces);
+    let mut text = String::new();
+    for (k, (piece, span)) in pieces.iter().enumerate() {
+        if start(*span) >= end(*span) {
+            return None;
+        }
+        if let Some((_, before)) = k.checked_sub(1).map(|before| &pieces[before]) {
+            match (end(*before), start(*span)) {
+                (left, right) if left > right => return None,
+                (left, right) if left == right => {}
+                (left, right) if left.0 < right.0 && piece == "." => {}
+                _ => text.push(' '),
+            }
+        }
+        text.push_str(piece);
+    }
+    Some(text)
+}
+
+fn flatten(tokens: &TokenStream, pieces: &mut Vec<(String, Span)>) {
+    for token in tokens.clone() {
+        match token {
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Brace => ("{", "}"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::None => {
+                        flatten(&group.stream(), pieces);
+                        continue;
+                    }
+                };
+                pieces.push((open.to_owned(), group.span_open()));
+                flatten(&group.stream(), pieces);
+                pieces.push((close.to_owned(), group.span_close()));
+            }
+            other => pieces.push((other.to_string(), other.span())),
+        }
     }
 }
 

@@ -79,7 +79,7 @@ break_kinds! {
     /// Host code that holds tensors, such as a container.
     HOST = "B016", "keep tensors in local variables, tuples or arrays";
     /// The whole function runs eager.
-    EAGER = "B017", "compile a function with concrete ranks and without `async` or `unsafe`";
+    EAGER = "B017", "compile a plain `fn` whose tensors have their element types and ranks written out";
 }
 
 #[cfg(test)]

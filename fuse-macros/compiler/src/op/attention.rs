@@ -50,7 +50,9 @@ fn fit_mask(rules: &mut Rules, scores: &[Dim], mask: &Ty, dtype: DType) -> Resul
     }
     match rules.broadcast_two(scores, &mask.dims, 3)?.len() == scores.len() {
         true => Ok(()),
-        false => Err(Fault::new(format!("`{}`: {{3}} has more axes than the scores", rules.op)).at(3)),
+        false => Err(Fault::new(format!("`{}`: {{3}} has more axes than the scores", rules.op))
+            .help(format!("the scores are {}", rules.show_all(scores)))
+            .at(3)),
     }
 }
 

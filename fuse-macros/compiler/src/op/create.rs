@@ -104,14 +104,16 @@ fn shaped(_: &mut Rules, _: &[&Ty], attrs: &[Attr]) -> Types {
 fn random_type(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
     match Accepts::Float.contains(attrs[1].dtype()) {
         true => shaped(rules, args, attrs),
-        false => Err(Fault::new(format!("`{}` makes floats, not {}", rules.op, attrs[1].dtype()))),
+        false => Err(Fault::new(format!("`{}` makes floats, not {}", rules.op, attrs[1].dtype()))
+            .help("`cast` converts floats")
+            .by_types()),
     }
 }
 
 fn arange_type(rules: &mut Rules, _: &[&Ty], attrs: &[Attr]) -> Types {
     let dtype = attrs[2].dtype();
     if !Accepts::Number.contains(dtype) {
-        return Err(Fault::new(format!("`arange` makes numbers, not {dtype}")));
+        return Err(Fault::new(format!("`arange` makes numbers, not {dtype}")).help("`ne(0)` gives bool").by_types());
     }
     let ordered = match float_bounds(&attrs[0], &attrs[1]) {
         Some((start, end)) => start <= end,
@@ -122,7 +124,7 @@ fn arange_type(rules: &mut Rules, _: &[&Ty], attrs: &[Attr]) -> Types {
     };
     match ordered {
         true => Ok(vec![Ty::new(dtype, [count(&attrs[0], &attrs[1])])]),
-        false => Err(Fault::new("`arange`: the start lies above the end")),
+        false => Err(Fault::new("`arange`: the start lies above the end").help("`flip([0])` counts down")),
     }
 }
 

@@ -204,7 +204,9 @@ fn need_covered(rules: &mut Rules, args: &[&Ty], small: usize, large: usize, fre
             let (have, limit) = (rules.show(have), rules.show(limit));
             let message =
                 format!("`{op}`: axis {axis} of {{{small}}} has extent {have}, that of {{{large}}} only {limit}");
-            return Err(Fault::new(message).at(small));
+            return Err(Fault::new(message)
+                .help(format!("`{{{small}}}.narrow({axis}, 0, {limit})` would fit"))
+                .at(small));
         }
     }
     Ok(())
@@ -222,7 +224,9 @@ fn part_type(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
     for (want_extent, have) in want.iter().zip(&args[2].dims) {
         if !rules.equal(want_extent, have, || format!("`{op}`: `src` has extent {{right}}, it should have {{left}}")) {
             let (want, have) = (rules.show_all(&want), rules.show_all(&args[2].dims));
-            return Err(Fault::new(format!("`{op}`: {{2}} is {have}, it should be {want}")).at(2));
+            return Err(Fault::new(format!("`{op}`: {{2}} is {have}, it should be {want}"))
+                .help(format!("it has the extents of {{0}}, and on axis {axis} as many as {{1}} has elements"))
+                .at(2));
         }
     }
     rules::same(rules, args, attrs)

@@ -95,7 +95,7 @@ fn cat_type(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
 
 fn stack_type(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
     let mut joint = first_tensor(rules, args)?.clone();
-    let axis = rules.axis(attrs[0].int(), joint.rank() + 1)?;
+    let axis = rules.new_axis(attrs[0].int(), joint.rank())?;
     for operand in 1..args.len() {
         same_but(rules, args, operand, None)?;
     }
@@ -104,7 +104,9 @@ fn stack_type(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
 }
 
 fn first_tensor<'a>(rules: &Rules, args: &[&'a Ty]) -> Result<&'a Ty, Fault> {
-    args.first().copied().ok_or_else(|| Fault::new(format!("`{}` needs at least one tensor", rules.op)))
+    args.first().copied().ok_or_else(|| {
+        Fault::new(format!("`{}` needs at least one tensor", rules.op)).help("put the tensors in the list")
+    })
 }
 
 /// The operand has the type of the first one, but for an axis.
@@ -117,7 +119,11 @@ fn same_but(rules: &mut Rules, args: &[&Ty], operand: usize, free: Option<usize>
         if !rules.equal(want, have, || format!("`{op}`: extents {{left}} and {{right}} of axis {axis} differ")) {
             let (want, have) = (rules.show_all(&first.dims), rules.show_all(&ty.dims));
             let message = format!("`{op}`: axis {axis} differs: {{0}} is {want}, {{{operand}}} is {have}");
-            return Err(Fault::new(message).at(operand));
+            let help = match free {
+                Some(free) => format!("extents are equal on every axis but {free}, along which tensors are joined"),
+                None => "tensors that are stacked have equal extents".to_owned(),
+            };
+            return Err(Fault::new(message).help(help).at(operand));
         }
     }
     Ok(())

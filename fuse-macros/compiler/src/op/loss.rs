@@ -70,7 +70,7 @@ fn loss_type(rules: &mut Rules, args: &[&Ty], kind: Kind) -> Types {
         if !rules.equal(want, have, || format!("`{op}`: logits have extent {{left}} where targets have {{right}}")) {
             let (have, want) = (rules.show_all(&targets.dims), rules.show_all(&logits.dims));
             return Err(Fault::new(format!("`{op}`: {{1}} has extents {have}, {{0}} has {want}"))
-                .help("targets have the extents of the logits without the axis of classes, axis 1")
+                .help("targets have the extents of {0} without the axis of classes, axis 1")
                 .at(1));
         }
     }

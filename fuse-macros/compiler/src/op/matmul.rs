@@ -127,9 +127,16 @@ pub(super) fn product_dims(rules: &mut Rules, args: &[&Ty], a: usize, b: usize) 
     let [left_batch @ .., m, k] = left.dims.as_slice() else { unreachable!() };
     let [right_batch @ .., other_k, n] = right.dims.as_slice() else { unreachable!() };
     equal_inner(rules, (a, k), (b, other_k), n == k)?;
-    let mut dims = rules.broadcast_two(left_batch, right_batch, b)?;
+    let batches = rules.broadcast_two(left_batch, right_batch, b);
+    let mut dims = batches.map_err(|fault| unequal_batches(rules, (a, left_batch), (b, right_batch), fault))?;
     dims.extend([m.clone(), n.clone()]);
     Ok(dims)
+}
+
+fn unequal_batches(rules: &Rules, (a, left): (usize, &[Dim]), (b, right): (usize, &[Dim]), fault: Fault) -> Fault {
+    let (left, right) = (rules.show_all(left), rules.show_all(right));
+    let message = format!("batches of `{}` do not broadcast: {{{a}}} has {left}, {{{b}}} has {right}", rules.op);
+    Fault { message, ..fault }
 }
 
 fn same_dtype(rules: &Rules, args: &[&Ty], a: usize, b: usize) -> Result<(), Fault> {
@@ -140,7 +147,7 @@ fn same_dtype(rules: &Rules, args: &[&Ty], a: usize, b: usize) -> Result<(), Fau
         "operands of `{}` have different element types: {{{a}}} is {}, {{{b}}} is {}",
         rules.op, args[a].dtype, args[b].dtype
     );
-    Err(Fault::new(message).help(format!("`cast::<{}>()` converts", args[a].dtype)).at(b))
+    Err(Fault::new(message).help(format!("`cast::<{}>()` converts", args[a].dtype)).at(b).by_types())
 }
 
 fn equal_inner(
@@ -156,7 +163,10 @@ fn equal_inner(
     let (left, right) = (rules.show(left), rules.show(right));
     let fault =
         Fault::new(format!("inner dimensions of `{op}` differ: {{{a}}} has k = {left}, {{{b}}} has k = {right}")).at(b);
-    Err(if transposed_fits { fault.help(format!("`{{{b}}}.t()` would give k = {left}")) } else { fault })
+    Err(fault.help(match transposed_fits {
+        true => format!("`{{{b}}}.t()` would give k = {left}"),
+        false => format!("the last extent of {{{a}}} is summed against the last but one of {{{b}}}"),
+    }))
 }
 
 fn linear_type(rules: &mut Rules, args: &[&Ty], _: &[Attr]) -> Types {
@@ -167,7 +177,9 @@ fn linear_type(rules: &mut Rules, args: &[&Ty], _: &[Attr]) -> Types {
     same_dtype(rules, args, 0, 2)?;
     let (out, inner) = (&args[1].dims[0], &args[1].dims[1]);
     let Some(last) = x.dims.last() else {
-        return Err(Fault::new("`linear` needs an axis of features, {0} has rank 0").at(0));
+        return Err(Fault::new("`linear` needs an axis of features, but {0} has rank 0")
+            .help("`{0}.unsqueeze(0)` has one")
+            .at(0));
     };
     if !rules.equal(last, inner, || "`linear`: {left} features against a weight for {right}".to_owned()) {
         let fault = Fault::new(format!(
@@ -176,12 +188,14 @@ fn linear_type(rules: &mut Rules, args: &[&Ty], _: &[Attr]) -> Types {
             rules.show(inner)
         ));
         let turned = out == last;
-        let fault = if turned { fault.help("the weight has extents [out, in]: `{1}.t()` would fit") } else { fault };
-        return Err(fault.at(1));
+        let help = if turned { ": `{1}.t()` would fit" } else { "" };
+        return Err(fault.help(format!("a weight has extents [out, in]{help}")).at(1));
     }
     if !rules.equal(out, &args[2].dims[0], || "`linear`: {left} outputs and a bias for {right}".to_owned()) {
         let (out, bias) = (rules.show(out), rules.show(&args[2].dims[0]));
-        return Err(Fault::new(format!("`linear`: {{1}} has {out} outputs, {{2}} is for {bias}")).at(2));
+        return Err(Fault::new(format!("`linear`: {{1}} has {out} outputs, {{2}} is for {bias}"))
+            .help("a bias has one element for each output, a weight has extents [out, in]")
+            .at(2));
     }
     let mut dims = x.dims.clone();
     dims[x.rank() - 1] = out.clone();
@@ -193,7 +207,10 @@ fn plus_product_type(rules: &mut Rules, args: &[&Ty], rank: usize) -> Types {
     rules::need_rank(rules, args, 2, rank)?;
     same_dtype(rules, args, 0, 1)?;
     let product = product_dims(rules, args, 1, 2)?;
-    let dims = rules.broadcast_two(&product, &args[0].dims, 0)?;
+    let dims = rules.broadcast_two(&product, &args[0].dims, 0).map_err(|fault| {
+        let (product, own) = (rules.show_all(&product), rules.show_all(&args[0].dims));
+        Fault { message: format!("`{}`: {{0}} is {own}, the product is {product}", rules.op), ..fault }
+    })?;
     grows_not(rules, &dims, &product)?;
     Ok(vec![Ty::new(args[0].dtype, dims)])
 }
@@ -209,6 +226,8 @@ fn grows_not(rules: &mut Rules, joint: &[Dim], product: &[Dim]) -> Result<(), Fa
         });
     match fits {
         true => Ok(()),
-        false => Err(Fault::new(format!("`{op}`: {{0}} is larger than the product {}", rules.show_all(product))).at(0)),
+        false => Err(Fault::new(format!("`{op}`: {{0}} is larger than the product {}", rules.show_all(product)))
+            .help("it broadcasts to the product, not the other way round")
+            .at(0)),
     }
 }

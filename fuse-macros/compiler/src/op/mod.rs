@@ -36,7 +36,7 @@ pub use attr::{Attr, Literal, Val};
 pub use build::Build;
 pub use handle::{Op, table};
 pub use num::Num;
-pub use rules::{Check, Fault, Rules};
+pub use rules::{Check, Fault, Rules, with_names};
 
 use crate::types::{DType, Ty};
 use serde::{Deserialize, Serialize};

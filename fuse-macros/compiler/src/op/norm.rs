@@ -189,7 +189,9 @@ fn normalised(rules: &mut Rules, args: &[&Ty], _: &[Attr]) -> Types {
         if !fits {
             let (have, want) = (rules.show_all(&weight.dims), rules.show_all(&x.dims));
             let message = format!("`{}`: {{{operand}}} has extents {have}, {{0}} has {want}", rules.op);
-            return Err(Fault::new(message).help("they must be the last extents of the receiver").at(operand));
+            return Err(Fault::new(message)
+                .help(format!("the extents of {{{operand}}} must be the last ones of {{0}}"))
+                .at(operand));
         }
         rules::need_dtype(rules, args, operand, x.dtype)?;
     }

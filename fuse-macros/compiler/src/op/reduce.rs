@@ -218,7 +218,9 @@ fn extreme(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
     let op = rules.op;
     if !rules.at_most(&Dim::Const(1), &count, || format!("`{op}` needs at least {{left}} element, there are {{right}}"))
     {
-        return Err(Fault::new(format!("`{op}` of no elements does not exist: {{0}} has extent 0 there")).at(0));
+        return Err(Fault::new(format!("`{op}` of no elements does not exist: {{0}} has extent 0 there"))
+            .help("reduce at least one element, or start from a value with `Tensor::full`")
+            .at(0));
     }
     reduced(rules, args, attrs)
 }

@@ -43,12 +43,16 @@ pub struct Fault {
     pub help: Option<String>,
     /// The operand to point at, if it is one.
     pub operand: Option<usize>,
+    /// The axis to point at, as it was given, if it is one.
+    pub axis: Option<i64>,
+    /// Whether the types of the Rust methods rule this out, so that rustc says it too.
+    pub by_types: bool,
 }
 
 impl Fault {
     /// A fault that points at the call.
     pub fn new(message: impl Into<String>) -> Fault {
-        Fault { message: message.into(), help: None, operand: None }
+        Fault { message: message.into(), help: None, operand: None, axis: None, by_types: false }
     }
 
     /// Adds a way out.
@@ -60,6 +64,28 @@ impl Fault {
     pub fn at(self, operand: usize) -> Fault {
         Fault { operand: Some(operand), ..self }
     }
+
+    /// Points at an axis among the arguments.
+    pub fn at_axis(self, axis: i64) -> Fault {
+        Fault { axis: Some(axis), ..self }
+    }
+
+    /// Leaves it to rustc where the operands have Rust types.
+    pub fn by_types(self) -> Fault {
+        Fault { by_types: true, ..self }
+    }
+}
+
+/// Puts the names of operands in the place of `{0}`, `{1}`, ... Code that begins with one, such as `{1}.t()`, stays one
+/// piece of code.
+pub fn with_names(text: &str, names: &[String]) -> String {
+    names.iter().enumerate().fold(text.to_owned(), |text, (k, name)| {
+        let whole = if name.contains(' ') { format!("({name})") } else { name.clone() };
+        let turned = name.strip_suffix(".t()").map_or(format!("{whole}.t()"), str::to_owned);
+        text.replace(&format!("`{{{k}}}.t()"), &format!("`{turned}"))
+            .replace(&format!("`{{{k}}}."), &format!("`{whole}."))
+            .replace(&format!("{{{k}}}"), &format!("`{name}`"))
+    })
 }
 
 impl Rules<'_> {
@@ -134,7 +160,7 @@ impl Rules<'_> {
     }
 
     fn clash(&self, a: &[Dim], b: &[Dim], k: usize) -> Fault {
-        let before = if k == 1 { "{0} is ".to_owned() } else { String::new() };
+        let before = if k == 1 { "{0} is " } else { "those before are " };
         Fault::new(format!(
             "operands of `{}` do not broadcast: {before}{}, {{{k}}} is {}",
             self.op,
@@ -145,12 +171,24 @@ impl Rules<'_> {
         .at(k)
     }
 
+    /// The place of a new axis among `rank` old ones.
+    pub fn new_axis(&self, axis: i64, rank: usize) -> Result<usize, Fault> {
+        find_axis(axis, rank + 1).ok_or_else(|| {
+            Fault::new(format!("`{}`: axis {axis} is out of range for a result of rank {}", self.op, rank + 1))
+                .help(format!("an axis is one of -{}..={rank}", rank + 1))
+                .at_axis(axis)
+        })
+    }
+
     /// The axis an attribute means, counted from 0.
     pub fn axis(&self, axis: i64, rank: usize) -> Result<usize, Fault> {
         find_axis(axis, rank).ok_or_else(|| match rank {
-            0 => Fault::new(format!("`{}` needs an axis, but {{0}} has rank 0", self.op)),
+            0 => Fault::new(format!("`{}` needs an axis, but {{0}} has rank 0", self.op))
+                .help("`{0}.unsqueeze(0)` has one")
+                .at(0),
             _ => Fault::new(format!("`{}`: axis {axis} is out of range for {{0}} of rank {rank}", self.op))
-                .help(format!("an axis is one of -{rank}..={}", rank - 1)),
+                .help(format!("an axis is one of -{rank}..={}", rank - 1))
+                .at_axis(axis),
         })
     }
 }
@@ -185,7 +223,7 @@ pub(super) fn wrong_dtype(op: &OpInfo, dtype: DType) -> Fault {
         Bits => ("integers or bool", "`cast::<i64>()` before it converts"),
         Bool => ("bool", "`.ne(0)` before it converts"),
     };
-    Fault::new(format!("`{}` is for {wanted}, {{0}} is {dtype}", op.name)).help(help).at(0)
+    Fault::new(format!("`{}` is for {wanted}, {{0}} is {dtype}", op.name)).help(help).at(0).by_types()
 }
 
 /// The one element type of operands, `rules.op`'s. Scalars may be in the compute type of the others.
@@ -200,7 +238,7 @@ pub(super) fn common_dtype(rules: &Rules, args: &[&Ty]) -> Result<DType, Fault> 
                 "operands of `{}` have different element types: {{0}} is {}, {{{odd}}} is {}",
                 rules.op, args[0].dtype, args[odd].dtype
             );
-            Err(Fault::new(message).help(format!("`cast::<{}>()` converts", args[0].dtype)).at(odd))
+            Err(Fault::new(message).help(format!("`cast::<{}>()` converts", args[0].dtype)).at(odd).by_types())
         }
     }
 }
@@ -209,10 +247,9 @@ pub(super) fn common_dtype(rules: &Rules, args: &[&Ty]) -> Result<DType, Fault> 
 pub(super) fn need_rank(rules: &Rules, args: &[&Ty], operand: usize, rank: usize) -> Result<(), Fault> {
     match args[operand].rank() {
         found if found == rank => Ok(()),
-        found => {
-            Err(Fault::new(format!("`{}`: {{{operand}}} must have rank {rank}, it has rank {found}", rules.op))
-                .at(operand))
-        }
+        found => Err(Fault::new(format!("`{}`: {{{operand}}} must have rank {rank}, it has rank {found}", rules.op))
+            .at(operand)
+            .by_types()),
     }
 }
 
@@ -222,7 +259,8 @@ pub(super) fn need_dtype(rules: &Rules, args: &[&Ty], operand: usize, dtype: DTy
         found if found == dtype => Ok(()),
         found => Err(Fault::new(format!("`{}`: {{{operand}}} must be {dtype}, it is {found}", rules.op))
             .help(format!("`cast::<{dtype}>()` converts"))
-            .at(operand)),
+            .at(operand)
+            .by_types()),
     }
 }
 

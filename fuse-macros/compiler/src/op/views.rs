@@ -61,7 +61,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         params: &[param("dim", Axis)],
         infer: |rules, args, attrs| {
             let mut ty = args[0].clone();
-            ty.dims.insert(rules.axis(attrs[0].int(), args[0].rank() + 1)?, Dim::Const(1));
+            ty.dims.insert(rules.new_axis(attrs[0].int(), args[0].rank())?, Dim::Const(1));
             Ok(vec![ty])
         },
         ..OpInfo::BASE
@@ -163,7 +163,9 @@ pub(super) const ROWS: &[OpInfo] = &[
             let mut ty = args[0].clone();
             match ty.dims.remove(axis) {
                 Dim::Const(parts) => Ok(vec![ty; parts as usize]),
-                _ => Err(Fault::new("`unbind` needs an extent that is known at compile time").at(0)),
+                _ => Err(Fault::new(format!("`unbind` needs an extent of {{0}} that is known, axis {axis} is not"))
+                    .help("write the extent as a number in `#[dims]`")
+                    .at_axis(attrs[0].int())),
             }
         },
         decompose: Some(|b, args, attrs| {
@@ -195,7 +197,7 @@ fn reshape_type(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
     let (from, to) = (rules.show_all(&args[0].dims), rules.show_all(&ty.dims));
     let (have, want) = (rules.show(&have), rules.show(&want));
     let message = format!("`reshape` keeps the number of elements: {{0}} is {from}, {have} elements; {to} has {want}");
-    Err(Fault::new(message).at(0))
+    Err(Fault::new(message).help(format!("the new extents must multiply to {have}")))
 }
 
 fn permute_type(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
@@ -212,7 +214,9 @@ fn squeeze_type(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
     let extent = ty.dims.remove(axis);
     if !rules.equal(&extent, &Dim::Const(1), || "`squeeze` removes an extent of {right}, it is {left}".to_owned()) {
         let message = format!("`squeeze`: axis {axis} of {{0}} has extent {}, not 1", rules.show(&extent));
-        return Err(Fault::new(message).at(0));
+        return Err(Fault::new(message)
+            .help(format!("`{{0}}.narrow({axis}, 0, 1)` would leave an extent of 1"))
+            .at_axis(attrs[0].int()));
     }
     Ok(vec![ty])
 }
@@ -226,9 +230,7 @@ pub(super) fn expanded(rules: &mut Rules, ty: &Ty, dims: &[Dim]) -> Types {
     if !fits {
         let (from, to) = (rules.show_all(&ty.dims), rules.show_all(dims));
         let message = format!("`{}`: {{0}} is {from} and does not broadcast to {to}", rules.op);
-        return Err(Fault::new(message)
-            .help("each extent must be the wanted one or 1, counted from the last axis")
-            .at(0));
+        return Err(Fault::new(message).help("each extent must be the wanted one or 1, counted from the last axis"));
     }
     Ok(vec![Ty::new(ty.dtype, dims)])
 }
@@ -264,7 +266,7 @@ fn narrow_type(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
     if !fits {
         let (start, end, extent) = (rules.show(&start), rules.show(&end), rules.show(&extent));
         let message = format!("`{op}`: positions {start}..{end} are not in axis {axis} of {{0}}, which has {extent}");
-        return Err(Fault::new(message).at(0));
+        return Err(Fault::new(message).help(format!("start and length add up to {extent} at most")));
     }
     Ok(vec![ty])
 }
@@ -340,14 +342,16 @@ fn repeat_axes(o: &mut Ops, x: Val, repeats: &[Dim], axes: &[usize]) -> Val {
 fn need_count(rules: &Rules, given: usize, rank: usize, what: &str) -> Result<(), Fault> {
     match given == rank {
         true => Ok(()),
-        false => Err(Fault::new(format!("`{}`: {given} {what} given for {{0}} of rank {rank}", rules.op)).at(0)),
+        false => Err(Fault::new(format!("`{}`: {given} {what} given for {{0}} of rank {rank}", rules.op)).by_types()),
     }
 }
 
 fn distinct_axes(rules: &Rules, list: &[i64], rank: usize) -> Result<Vec<usize>, Fault> {
     let axes = list.iter().map(|&axis| rules.axis(axis, rank)).collect::<Result<Vec<_>, _>>()?;
     match axes.iter().enumerate().find(|&(k, axis)| axes[..k].contains(axis)) {
-        Some((_, axis)) => Err(Fault::new(format!("`{}`: axis {axis} is given twice", rules.op))),
+        Some((k, axis)) => Err(Fault::new(format!("`{}`: axis {axis} is given twice", rules.op))
+            .help("name each axis once")
+            .at_axis(list[k])),
         None => Ok(axes),
     }
 }

@@ -1,14 +1,14 @@
 //! A call of an op: its arguments are read by the row's signature and become a node of the graph being built.
 
 use super::Walker;
-use super::eval::{Eval, Stop, text};
+use super::eval::{Eval, Stop, symbol, text};
 use super::names::{Name, as_ident, mentions};
 use super::program::Step;
 use super::syntax::{has_effects, strip};
 use super::types::HostTy;
 use super::value::{TensorKey, Value, Var};
 use crate::diag::BreakKind;
-use crate::op::{Attr, Check, Fault, Literal, Op, OpEffect, ParamKind, Rules, Val};
+use crate::op::{Attr, Check, Fault, Literal, Op, OpEffect, ParamKind, Rules, Val, with_names};
 use crate::types::{DType, Dim, Sym, Ty};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -24,6 +24,8 @@ pub struct Call<'e> {
     kinds: Vec<ParamKind>,
     /// Attributes in order.
     attrs: Vec<Attr>,
+    /// Where attributes come from: axes with what they are, and anything else.
+    sources: Vec<(Option<i64>, &'e Expr)>,
     /// The element type of a result without tensor operands.
     dtype: Option<DType>,
 }
@@ -76,7 +78,38 @@ impl<'e> Call<'e> {
     pub fn of(whole: &'e Expr, receiver: Option<(Operand, &'e Expr)>, others: Vec<(Operand, &'e Expr)>) -> Call<'e> {
         let operands: Vec<_> = receiver.into_iter().chain(others).collect();
         let kinds = vec![ParamKind::Operand; operands.len()];
-        Call { whole, operands, kinds, attrs: vec![], dtype: None }
+        Call { whole, operands, kinds, attrs: vec![], sources: vec![], dtype: None }
+    }
+
+    /// Remembers the expression an attribute comes from, of a list of axes every element.
+    fn came_from(&mut self, attr: &Attr, arg: &'e Expr) {
+        self.sources.push((None, arg));
+        match (attr, strip(arg)) {
+            (Attr::Int(axis), _) => self.sources.push((Some(*axis), arg)),
+            (Attr::Ints(axes), Expr::Array(array)) => {
+                self.sources.extend(axes.iter().map(|&axis| Some(axis)).zip(&array.elems));
+            }
+            _ => {}
+        }
+    }
+
+    /// What a fault points at: an operand, an axis, or else the last thing that is no operand.
+    fn culprit(&self, fault: &Fault) -> &'e Expr {
+        if let Some((_, expr)) = fault.operand.and_then(|k| self.operands.get(k)) {
+            return expr;
+        }
+        let axis = self.sources.iter().rfind(|(axis, _)| axis.is_some() && *axis == fault.axis);
+        axis.or(self.sources.last()).map_or(self.whole, |(_, expr)| expr)
+    }
+
+    /// The operator that a call is written as.
+    fn operator(&self) -> Option<(Op, String)> {
+        let (symbol, operands) = match strip(self.whole) {
+            Expr::Binary(binary) => (symbol(&binary.op), 2),
+            Expr::Unary(unary) => (unary.op.to_token_stream().to_string(), 1),
+            _ => return None,
+        };
+        Op::operator(&symbol, operands).map(|op| (op, symbol))
     }
 }
 
@@ -154,6 +187,7 @@ impl Walker<'_> {
             Device => self.device(arg)?,
             _ => {
                 let attr = self.attribute(op, kind, arg)?;
+                call.came_from(&attr, arg);
                 call.attrs.push(attr);
             }
         }
@@ -357,6 +391,7 @@ impl Walker<'_> {
                     _ => Ok(Value::Array(tensors)),
                 }
             }
+            Err(fault) if fault.by_types => Err(Stop::Silent),
             Err(fault) => {
                 self.report_fault(fault, &call);
                 Ok(Value::Poison)
@@ -468,8 +503,7 @@ impl Walker<'_> {
     fn report_clash(&mut self, op: Op, check: &Check, call: &Call, args: &[Val], attrs: &[Attr]) {
         let fault = self.fault_with_numbers(op, args, attrs).unwrap_or_else(|| Fault {
             message: check.text.replace("{left}", &self.show(&check.left)).replace("{right}", &self.show(&check.right)),
-            help: None,
-            operand: None,
+            ..Fault::new("")
         });
         let mut origins: Vec<String> = Vec::new();
         for dim in [&check.left, &check.right] {
@@ -509,7 +543,7 @@ impl Walker<'_> {
             (0..self.syms.len())
                 .fold(text, |text, k| text.replace(&number(Sym(k as u32)).to_string(), &self.syms[k].name))
         };
-        Some(Fault { message: named(fault.message), help: fault.help.map(named), operand: fault.operand })
+        Some(Fault { message: named(fault.message), help: fault.help.map(named), ..fault })
     }
 
     fn show(&self, dim: &Dim) -> String {
@@ -517,19 +551,15 @@ impl Walker<'_> {
     }
 
     fn report_fault(&mut self, fault: Fault, call: &Call) {
-        let at = fault.operand.and_then(|k| call.operands.get(k)).map_or(call.whole, |(_, expr)| *expr);
-        let message = self.with_names(&fault.message, call);
-        let help = fault.help.map(|help| self.with_names(&help, call));
-        self.diag.error(at, message, help.as_deref());
-    }
-
-    /// Puts the user's expressions in the place of `{0}`, `{1}`, ...
-    fn with_names(&self, message: &str, call: &Call) -> String {
-        call.operands.iter().enumerate().fold(message.to_owned(), |message, (k, (_, expr))| {
-            let written = text(expr);
-            let plain = written.trim_start_matches('&');
-            message.replace(&format!("{{{k}}}"), &format!("`{plain}`"))
-        })
+        let names: Vec<String> = call.operands.iter().map(|(_, expr)| plain_text(expr)).collect();
+        let words = |text: &str| {
+            let text = with_names(text, &names);
+            match call.operator() {
+                Some((op, symbol)) => text.replace(&format!("`{}`", op.name), &format!("`{symbol}`")),
+                None => text,
+            }
+        };
+        self.diag.error(call.culprit(&fault), words(&fault.message), fault.help.as_deref().map(words).as_deref());
     }
 
     /// The read in an expression that is a scalar read from a tensor: `x.mean_all().item() * 2.0`.
@@ -564,6 +594,15 @@ impl Walker<'_> {
         self.flush(&live, &hoisted);
         self.sync(&mentions(&expr), &live);
         quote!(#expr)
+    }
+}
+
+/// An operand as written, without what only borrows it.
+fn plain_text(expr: &Expr) -> String {
+    match expr {
+        Expr::Paren(paren) => plain_text(&paren.expr),
+        Expr::Reference(reference) => plain_text(&reference.expr),
+        other => text(other),
     }
 }
 

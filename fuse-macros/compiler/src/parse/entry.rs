@@ -32,6 +32,7 @@ impl Walker<'_> {
         for (index, input) in function.sig.inputs.iter().enumerate() {
             match input {
                 FnArg::Receiver(receiver) => {
+                    self.refuse_dims(&receiver.attrs, "self");
                     let ident = Ident::new("self", receiver.self_token.span);
                     let exclusive = matches!(receiver.kind, syn::ReceiverKind::Reference(_, _, Some(_)));
                     let mutable = receiver.mutability.is_some() || exclusive;
@@ -73,12 +74,14 @@ impl Walker<'_> {
 
     fn parameter(&mut self, typed: &PatType, ident: &Ident, named: &mut NamedDims, entry: &mut Vec<Entry>) {
         let ty = self.generics.host_ty(&typed.ty);
-        let attr = typed.attrs.iter().find(|attr| attr.path().is_ident("dims"));
+        let mut attrs = typed.attrs.iter().filter(|attr| attr.path().is_ident("dims"));
+        let attr = attrs.next();
+        if let Some(again) = attrs.next() {
+            let message = format!("`#[dims]` is given twice for `{}`", text(&typed.pat));
+            self.diag.error(again, message, Some("leave one of them out"));
+        }
         let HostTy::Tensor(tensor) = ty.behind_refs() else {
-            if let Some(attr) = attr {
-                let help = "it names the extents of a `Tensor` or `&Tensor`";
-                self.diag.error(attr, format!("`#[dims]` does not go with `{}`", text(&typed.ty)), Some(help));
-            }
+            self.refuse_dims(&typed.attrs, &text(&typed.ty));
             self.declare(Var::bound(ident, Value::Host(ty), false));
             return;
         };
@@ -105,16 +108,28 @@ impl Walker<'_> {
         self.declare(Var { exclusive, ..var });
     }
 
+    /// Reports `#[dims]` where there are no extents to name.
+    pub fn refuse_dims(&mut self, attrs: &[Attribute], what: &str) {
+        if let Some(attr) = attrs.iter().find(|attr| attr.path().is_ident("dims")) {
+            let help = "it names the extents of a `Tensor` or `&Tensor` whose rank is written out";
+            self.diag.error(attr, format!("`#[dims]` does not go with `{what}`"), Some(help));
+        }
+    }
+
     fn written_dims(&mut self, attr: &Attribute, tensor: TensorTy, ident: &Ident) -> Option<Vec<Expr>> {
         match attr.parse_args_with(Punctuated::<Expr, Token![,]>::parse_terminated) {
             Ok(dims) if dims.len() == tensor.rank => Some(dims.into_iter().collect()),
             Ok(dims) => {
-                let message = format!("`#[dims]` names {} extents, but `{ident}` has rank {}", dims.len(), tensor.rank);
+                let extents = if dims.len() == 1 { "extent" } else { "extents" };
+                let message =
+                    format!("`#[dims]` names {} {extents}, but `{ident}` has rank {}", dims.len(), tensor.rank);
                 self.diag.error(attr, message, Some("name one extent for each dimension"));
                 None
             }
-            Err(error) => {
-                self.diag.syntax(error);
+            Err(_) => {
+                let names: Vec<String> = (b'A'..).take(tensor.rank).map(|name| char::from(name).to_string()).collect();
+                let help = format!("write `#[dims({})]`, with a name, number or formula for each", names.join(", "));
+                self.diag.error(attr, format!("`{}` is no list of extents", text(attr)), Some(&help));
                 None
             }
         }

@@ -389,7 +389,7 @@ impl Walker<'_> {
         let written = text(inner);
         let help = match as_ident(inner) {
             Some(ident) if self.var(&Name::of(ident)).is_some_and(Var::has_open_type) => {
-                format!("write the type where it is bound: `let {ident}: {example} = ..;`")
+                format!("write its type where it is bound, or bind it again: `let {ident}: {example} = {ident};`")
             }
             _ if matches!(strip(expr), Expr::Reference(_))
                 && matches!(strip(inner), Expr::Field(_) | Expr::Index(_)) =>

@@ -77,8 +77,8 @@ impl Walker<'_> {
             self.restore(saved);
             self.whole = false;
         }
-        let reason = (BreakKind::LOOP, "how often the loop runs is known only at run time");
-        self.region(expr, cont, Some(reason), |w, end| {
+        let reason = self.why_not_unrolled(each);
+        self.region(expr, cont, Some((BreakKind::LOOP, &reason)), |w, end| {
             let ty = w.element_type(&each.expr);
             let reads = ty.is_none() && w.mentions_tensor(&each.expr);
             let iterated = w.iterated(&each.expr, end);
@@ -90,6 +90,26 @@ impl Walker<'_> {
             });
             vec![Piece::Tokens(quote!(#label for #pat in #iterated)), Piece::Block(body)]
         });
+    }
+
+    fn why_not_unrolled(&mut self, each: &ExprForLoop) -> String {
+        let steps = self.flow.steps.len();
+        let mut constant = |bound: &Expr| self.dim(bound).and_then(|dim| dim.as_const());
+        let turns = match strip(&each.expr) {
+            Expr::Range(range) => range.start.as_deref().zip(range.end.as_deref()).and_then(|(start, end)| {
+                let last = i64::from(matches!(range.limits, RangeLimits::Closed(_)));
+                Some(constant(end)? + last - constant(start)?)
+            }),
+            _ => None,
+        };
+        self.flow.steps.truncate(steps);
+        match turns {
+            Some(turns) if turns > MAX_TURNS as i64 => {
+                format!("the loop runs {turns} times, which is too often to unroll")
+            }
+            Some(_) => "the loop's body has host bindings or jumps of its own".to_owned(),
+            None => "how often the loop runs is known only at run time".to_owned(),
+        }
     }
 
     /// `while c { .. }` is `loop { if c { .. } else { break; } }`.

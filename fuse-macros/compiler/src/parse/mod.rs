@@ -22,7 +22,7 @@ mod types;
 mod value;
 
 pub use entry::parameter_name;
-pub use options::options;
+pub use options::{option_name, options};
 pub use program::{DimAt, Entry, Launch, Out, Piece, Program, Size, Step};
 pub use types::{GenericNames, HostTy, may_hold_tensor};
 
@@ -118,6 +118,7 @@ impl Walker<'_> {
         if self.silent {
             return None;
         }
+        self.note_what_is_missing(function);
         let eager = self.whole || self.segments.is_empty();
         let body = if eager { vec![] } else { self.flow.steps };
         let segments = if eager { vec![] } else { self.segments };
@@ -129,21 +130,41 @@ impl Walker<'_> {
     /// Functions that are not captured at all; the reason is recorded.
     fn refuse(&mut self, function: &Function) -> bool {
         let sig = function.sig;
+        let unsafety = matches!(sig.safety, syn::Safety::Unsafe(_)).then(|| sig.safety.to_token_stream());
         let reason = if sig.asyncness.is_some() {
             Some((sig.asyncness.to_token_stream(), "an `async` function runs op by op"))
-        } else if sig.constness.is_some() || sig.abi.is_some() || matches!(sig.safety, syn::Safety::Unsafe(_)) {
-            Some((sig.fn_token.to_token_stream(), "a `const`, `unsafe` or `extern` function runs op by op"))
+        } else if sig.constness.is_some() {
+            Some((sig.constness.to_token_stream(), "a `const` function runs op by op"))
+        } else if let Some(unsafety) = unsafety {
+            Some((unsafety, "an `unsafe` function runs op by op"))
+        } else if sig.abi.is_some() {
+            Some((sig.abi.to_token_stream(), "an `extern` function runs op by op"))
         } else if let Some(at) = conditional(function) {
             Some((at, "code under `#[cfg]` may or may not be there, so the function runs op by op"))
         } else {
             self.open_type(function)
                 .map(|at| (at, "a tensor's rank or element type is not written out, so the function runs op by op"))
         };
+        if reason.is_some() {
+            self.refuse_open_dims(function);
+        }
         if let Some((at, reason)) = &reason {
             self.diag.graph_break(BreakKind::EAGER, at, *reason);
             self.whole = true;
         }
         reason.is_some()
+    }
+
+    /// A function in which nothing is written as a `Tensor` is not captured at all.
+    fn note_what_is_missing(&mut self, function: &Function) {
+        let mut names = names::mentions(function.sig);
+        names.extend(names::mentions(function.block));
+        // Among methods there are some that have nothing to do with tensors.
+        let is_method = function.sig.receiver().is_some();
+        if !is_method && !self.whole && names.iter().all(|name| name.text() != "Tensor") {
+            let reason = format!("nothing in `{}` has a type written as `Tensor`, so it runs op by op", self.name);
+            self.diag.graph_break(BreakKind::TYPE, &function.sig.ident, reason);
+        }
     }
 
     /// The first parameter whose tensors have a generic rank or an unknown element type.
@@ -152,6 +173,17 @@ impl Walker<'_> {
             syn::FnArg::Typed(typed) if self.generics.host_ty(&typed.ty).is_open() => Some(typed.ty.to_token_stream()),
             _ => None,
         })
+    }
+
+    /// What `#[dims]` says of tensors of open rank would not be checked.
+    fn refuse_open_dims(&mut self, function: &Function) {
+        for input in &function.sig.inputs {
+            if let syn::FnArg::Typed(typed) = input
+                && self.generics.host_ty(&typed.ty).is_open()
+            {
+                self.refuse_dims(&typed.attrs, &eval::text(&typed.ty));
+            }
+        }
     }
 
     /// Whether there is no use in walking on.

@@ -2,123 +2,139 @@
 
 use crate::diag::Diagnostics;
 use crate::options::{Backend, Mode, Numerics, Options, Precision};
-use proc_macro2::{Ident, TokenStream};
-use syn::ext::IdentExt;
-use syn::parse::{ParseStream, Parser};
-use syn::{LitBool, LitStr, Token, parenthesized};
+use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
+use quote::ToTokens;
+use std::collections::BTreeSet;
+use syn::{LitBool, LitStr, parse2};
 
-const KNOWN: &str =
-    "`mode`, `backend`, `dynamic`, `fullgraph`, `numerics`, `precision`, `grad(..)`, `deny(breaks)`, `companion`";
+const KNOWN: &str = "the options are `mode`, `backend`, `dynamic`, `fullgraph`, `numerics`, `precision`, `deny(breaks)` and `companion`";
 
 /// The options of an attribute; mistakes go to `diag`, and the rest is read on.
 pub fn options(tokens: TokenStream, diag: &mut Diagnostics) -> Options {
     let mut options = Options::default();
-    let parser = |input: ParseStream| {
-        while !input.is_empty() {
-            let name = Ident::parse_any(input)?;
-            option(&name, input, &mut options, diag)?;
-            if !input.is_empty() {
-                input.parse::<Token![,]>()?;
+    let mut given = BTreeSet::new();
+    for argument in split(tokens) {
+        match Argument::read(&argument) {
+            Some(argument) if !given.insert(argument.name.to_string()) => {
+                let message = format!("`{}` is given twice", argument.name);
+                diag.error(&argument.name, message, Some("leave one of them out"));
+            }
+            Some(argument) => argument.set(&mut options, diag),
+            None => {
+                let written = crate::diag::place(&argument).text;
+                diag.error(&argument, format!("`{written}` is no option"), Some(KNOWN));
             }
         }
-        Ok(())
-    };
-    if let Err(error) = parser.parse2(tokens) {
-        diag.syntax(error);
     }
     options
 }
 
-fn option(name: &Ident, input: ParseStream, options: &mut Options, diag: &mut Diagnostics) -> syn::Result<()> {
-    match name.to_string().as_str() {
-        "mode" => word(input, Mode::from_word, Mode::WORDS, &mut options.mode, "mode", diag),
-        "backend" => word(input, Backend::from_word, Backend::WORDS, &mut options.backend, "backend", diag),
-        "numerics" => word(input, Numerics::from_word, Numerics::WORDS, &mut options.numerics, "numerics", diag),
-        "precision" => word(input, Precision::from_word, Precision::WORDS, &mut options.precision, "precision", diag),
-        "dynamic" => {
-            options.dynamic = Some(flag(input)?);
-            Ok(())
+/// The name of an option among the arguments of an attribute.
+pub fn option_name(tokens: TokenStream, name: &str) -> Option<Ident> {
+    split(tokens).iter().filter_map(Argument::read).map(|argument| argument.name).find(|ident| ident == name)
+}
+
+/// The arguments between commas.
+fn split(tokens: TokenStream) -> Vec<TokenStream> {
+    let mut arguments = vec![TokenStream::new()];
+    for token in tokens {
+        match &token {
+            TokenTree::Punct(punct) if punct.as_char() == ',' => arguments.push(TokenStream::new()),
+            _ => arguments.last_mut().expect("starts with one").extend([token]),
         }
-        "fullgraph" => {
-            options.fullgraph = !input.peek(Token![=]) || flag(input)?;
-            Ok(())
+    }
+    arguments.retain(|argument| !argument.is_empty());
+    arguments
+}
+
+/// `name`, `name = value` or `name(value)`, and what follows though it should not.
+struct Argument {
+    name: Ident,
+    equals: bool,
+    value: TokenStream,
+    rest: TokenStream,
+}
+
+impl Argument {
+    fn read(tokens: &TokenStream) -> Option<Argument> {
+        let mut tokens = tokens.clone().into_iter().peekable();
+        let Some(TokenTree::Ident(name)) = tokens.next() else { return None };
+        let equals = tokens.next_if(|token| matches!(token, TokenTree::Punct(p) if p.as_char() == '=')).is_some();
+        let is_list =
+            |token: &TokenTree| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Parenthesis);
+        let value = match tokens.next_if(|token| equals || is_list(token)) {
+            Some(TokenTree::Group(group)) if !equals => group.stream(),
+            value => value.into_token_stream(),
+        };
+        Some(Argument { name, equals, value, rest: tokens.collect() })
+    }
+
+    fn set(&self, options: &mut Options, diag: &mut Diagnostics) {
+        match self.name.to_string().as_str() {
+            "mode" => self.word(Mode::from_word, Mode::WORDS, &mut options.mode, diag),
+            "backend" => self.word(Backend::from_word, Backend::WORDS, &mut options.backend, diag),
+            "numerics" => self.word(Numerics::from_word, Numerics::WORDS, &mut options.numerics, diag),
+            "precision" => self.word(Precision::from_word, Precision::WORDS, &mut options.precision, diag),
+            "dynamic" => options.dynamic = self.flag(diag),
+            "fullgraph" if self.value.is_empty() && !self.equals => options.fullgraph = true,
+            "fullgraph" => options.fullgraph = self.flag(diag).unwrap_or_default(),
+            "deny" if !self.equals && self.value.to_string() == "breaks" => options.deny_breaks = true,
+            "deny" => self.wrong("takes `breaks`", "write `deny(breaks)`", diag),
+            "companion" => match parse2::<Ident>(self.value.clone()) {
+                Ok(name) if self.equals => options.companion = Some(name.to_string()),
+                _ => self.wrong("is a name", "write `companion = name`, without quotes", diag),
+            },
+            "grad" => return diag.error(&self.name, "`grad(..)` is not supported yet", Some("leave it out")),
+            "inline" => {
+                let help = "leave it out, and write the body where it is called";
+                return diag.error(&self.name, "`inline` is not supported yet", Some(help));
+            }
+            name => return diag.error(&self.name, format!("unknown option `{name}`"), Some(KNOWN)),
         }
-        "deny" => deny(name, input, options, diag),
-        "companion" => {
-            input.parse::<Token![=]>()?;
-            options.companion = Some(input.parse::<Ident>()?.to_string());
-            Ok(())
+        if !self.rest.is_empty() {
+            let written = crate::diag::place(&self.rest).text;
+            let help = format!("put a comma after the option: `{}, ..`", self.name);
+            diag.error(&self.rest, format!("`{written}` does not belong to `{}`", self.name), Some(&help));
         }
-        "grad" => {
-            skip_arguments(input)?;
-            diag.error(name, "gradients are not supported yet", Some("leave `grad(..)` out"));
-            Ok(())
+    }
+
+    fn word<T>(&self, from_word: fn(&str) -> Option<T>, words: &[&str], target: &mut T, diag: &mut Diagnostics) {
+        let word = parse2::<LitStr>(self.value.clone()).ok().filter(|_| self.equals);
+        match word.and_then(|word| from_word(&word.value())) {
+            Some(value) => *target = value,
+            None => {
+                let known: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+                let (last, others) = known.split_last().expect("every option has words");
+                let help = format!("write `{} = {last}`", self.name);
+                self.wrong(&format!("is {} or {last}", others.join(", ")), &help, diag);
+            }
         }
-        _ => {
-            skip_value(input)?;
-            diag.error(name, format!("unknown option `{name}`"), Some(&format!("the options are {KNOWN}")));
-            Ok(())
+    }
+
+    fn flag(&self, diag: &mut Diagnostics) -> Option<bool> {
+        let flag = parse2::<LitBool>(self.value.clone()).ok().filter(|_| self.equals);
+        if flag.is_none() {
+            self.wrong("is `true` or `false`", &format!("write `{} = true`", self.name), diag);
+        }
+        flag.map(|flag| flag.value)
+    }
+
+    /// Reports a value that the option does not take, or that there is none.
+    fn wrong(&self, takes: &str, help: &str, diag: &mut Diagnostics) {
+        let name = &self.name;
+        match self.value.is_empty() {
+            true => diag.error(name, format!("`{name}` needs a value: it {takes}"), Some(help)),
+            false => {
+                let written = crate::diag::place(&self.value).text;
+                diag.error(&self.value, format!("`{name}` {takes}, not {}", quoted(&written)), Some(help));
+            }
         }
     }
 }
 
-fn word<T>(
-    input: ParseStream,
-    from_word: fn(&str) -> Option<T>,
-    words: &[&str],
-    target: &mut T,
-    option: &str,
-    diag: &mut Diagnostics,
-) -> syn::Result<()> {
-    input.parse::<Token![=]>()?;
-    let literal: LitStr = input.parse()?;
-    match from_word(&literal.value()) {
-        Some(value) => *target = value,
-        None => {
-            let known = words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
-            let message = format!("`{option}` is never \"{}\"", literal.value());
-            diag.error(&literal, message, Some(&format!("write one of {known}")));
-        }
-    }
-    Ok(())
-}
-
-fn flag(input: ParseStream) -> syn::Result<bool> {
-    input.parse::<Token![=]>()?;
-    Ok(input.parse::<LitBool>()?.value)
-}
-
-fn deny(name: &Ident, input: ParseStream, options: &mut Options, diag: &mut Diagnostics) -> syn::Result<()> {
-    if !input.peek(syn::token::Paren) {
-        diag.error(name, "`deny` needs what to deny", Some("write `deny(breaks)`"));
-        return Ok(());
-    }
-    let content;
-    parenthesized!(content in input);
-    let what = Ident::parse_any(&content)?;
-    skip_value(&content)?;
-    match what.to_string().as_str() {
-        "breaks" => options.deny_breaks = true,
-        _ => diag.error(&what, format!("`{what}` cannot be denied"), Some("write `deny(breaks)`")),
-    }
-    Ok(())
-}
-
-fn skip_arguments(input: ParseStream) -> syn::Result<()> {
-    if input.peek(syn::token::Paren) {
-        let content;
-        parenthesized!(content in input);
-        content.parse::<TokenStream>()?;
-    }
-    Ok(())
-}
-
-/// Skips to the next comma, so that the options after a wrong one are read too.
-fn skip_value(input: ParseStream) -> syn::Result<()> {
-    while !input.is_empty() && !input.peek(Token![,]) {
-        input.parse::<proc_macro2::TokenTree>()?;
-    }
-    Ok(())
+/// A value in quotes, its own if it has some.
+fn quoted(written: &str) -> String {
+    if written.starts_with('"') { written.to_owned() } else { format!("`{written}`") }
 }
 
 #[cfg(test)]
@@ -153,12 +169,12 @@ mod tests {
             quote! { mod = "fast", mode = "fastest", grad(x), deny(warnings), dynamic = false },
             expect![[r#"
                 unknown option `mod`
-                help: the options are `mode`, `backend`, `dynamic`, `fullgraph`, `numerics`, `precision`, `grad(..)`, `deny(breaks)`, `companion`
-                `mode` is never "fastest"
-                help: write one of "default", "reduce-overhead", "max-autotune"
-                gradients are not supported yet
-                help: leave `grad(..)` out
-                `warnings` cannot be denied
+                help: the options are `mode`, `backend`, `dynamic`, `fullgraph`, `numerics`, `precision`, `deny(breaks)` and `companion`
+                `mode` is "default", "reduce-overhead" or "max-autotune", not "fastest"
+                help: write `mode = "max-autotune"`
+                `grad(..)` is not supported yet
+                help: leave it out
+                `deny` takes `breaks`, not `warnings`
                 help: write `deny(breaks)`"#]],
         );
     }

@@ -187,8 +187,9 @@ impl Walker<'_> {
         let names = mentions(local);
         let mut live = rest.free();
         live.extend(names.iter().cloned());
-        let reads = self.any_tensor(&names);
-        if reads || !self.flow.pending.is_empty() {
+        let ty = self.place_type(init);
+        let reads = ty.is_none() && self.mentions_tensor(init);
+        if self.any_tensor(&names) || !self.flow.pending.is_empty() {
             self.diag.graph_break(BreakKind::EXIT, init, "a `let .. else` may leave the function or loop");
         }
         self.flush(&live, &[]);
@@ -196,7 +197,7 @@ impl Walker<'_> {
         self.sync_dirty(&live);
         self.shadow(&local.pat);
         self.flow.steps.push(Step::Host(quote!(#local)));
-        self.bind_typed(&local.pat, &HostTy::Unknown, reads);
+        self.bind_typed(&local.pat, &ty.unwrap_or(HostTy::Unknown), reads);
     }
 
     fn item(&mut self, item: &Item) -> bool {
@@ -475,6 +476,9 @@ impl Walker<'_> {
         if self.is_over() {
             return;
         }
+        if self.is_mistyped(cont, &outcome) {
+            return;
+        }
         match cont {
             Cont::Return => self.finish(outcome),
             Cont::Let(_, rest) | Cont::Then(rest) | Cont::Assign(_, rest) => {
@@ -527,7 +531,20 @@ impl Walker<'_> {
         self.apply_outcome(cont, Outcome::Value(value));
     }
 
+    /// Whether a value is not what its place is written as; rustc says so.
+    fn is_mistyped(&mut self, cont: &Cont, outcome: &Outcome) -> bool {
+        if let Outcome::Value(value) = outcome
+            && self.host_ty_of(value).contradicts(&self.expected(cont))
+        {
+            self.silent = true;
+        }
+        self.silent
+    }
+
     fn apply_outcome(&mut self, cont: &Cont, outcome: Outcome) {
+        if self.is_mistyped(cont, &outcome) {
+            return;
+        }
         match (cont, outcome) {
             (Cont::Let(local, rest), Outcome::Value(value)) => self.bind(&local.pat, value, &rest.free()),
             (Cont::Let(local, _), Outcome::Host(code)) => self.bind_host(local, code),

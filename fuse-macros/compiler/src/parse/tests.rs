@@ -393,7 +393,7 @@ fn a_missing_annotation_is_named() {
         }"#,
         expect![[r#"
             the element type and rank of `z` are not known here
-            help: write the type where it is bound: `let z: Tensor<f32, 2> = ..;`"#]],
+            help: write its type where it is bound, or bind it again: `let z: Tensor<f32, 2> = z;`"#]],
     );
 }
 
@@ -466,7 +466,7 @@ fn unequal_names_are_a_contradiction() {
         }"#,
         expect![[r#"
             inner dimensions of `matmul` differ: `x` has k = D, `w` has k = H
-            help: ``w`.t()` would give k = D; `D` is from `x: #[dims(B, D)]`, `H` is from `w: #[dims(H, D)]`; extents that must be equal have one name"#]],
+            help: `w.t()` would give k = D; `D` is from `x: #[dims(B, D)]`, `H` is from `w: #[dims(H, D)]`; extents that must be equal have one name"#]],
     );
 }
 
@@ -787,7 +787,9 @@ fn closures_over_tensors_are_a_break() {
 fn known_inner_dimensions_that_differ_are_named() {
     check(
         "fn f(#[dims(2, 3)] x: &Tensor<f32, 2>, #[dims(4, 5)] w: &Tensor<f32, 2>) -> Tensor<f32, 2> { x.matmul(w) }",
-        expect!["inner dimensions of `matmul` differ: `x` has k = 3, `w` has k = 4"],
+        expect![[r#"
+            inner dimensions of `matmul` differ: `x` has k = 3, `w` has k = 4
+            help: the last extent of `x` is summed against the last but one of `w`"#]],
     );
 }
 
@@ -796,7 +798,7 @@ fn operands_that_do_not_broadcast_are_shown() {
     check(
         "fn f(#[dims(2, 3)] x: &Tensor<f32, 2>, #[dims(4)] b: &Tensor<f32, 1>) -> Tensor<f32, 2> { let y = x.exp(); y + b }",
         expect![[r#"
-            operands of `add` do not broadcast: `y` is [2, 3], `b` is [4]
+            operands of `+` do not broadcast: `y` is [2, 3], `b` is [4]
             help: extents must be equal or 1, counted from the last axis"#]],
     );
 }
@@ -806,7 +808,7 @@ fn named_dims_that_meet_show_where_they_are_from() {
     check(
         "fn f(#[dims(B, D)] x: &Tensor<f32, 2>, #[dims(H)] b: &Tensor<f32, 1>) -> Tensor<f32, 2> { x + b }",
         expect![[r#"
-            operands of `add` do not broadcast: `x` is [B, D], `b` is [H]
+            operands of `+` do not broadcast: `x` is [B, D], `b` is [H]
             help: extents must be equal or 1, counted from the last axis; `D` is from `x: #[dims(B, D)]`, `H` is from `b: #[dims(H)]`; extents that must be equal have one name"#]],
     );
 }
@@ -818,7 +820,8 @@ fn every_mistake_is_reported() {
         expect![[r#"
             `sum`: axis 2 is out of range for `x` of rank 2
             help: an axis is one of -2..=1
-            `reshape` keeps the number of elements: `x` is [2, 3], 6 elements; [4, 2] has 8"#]],
+            `reshape` keeps the number of elements: `x` is [2, 3], 6 elements; [4, 2] has 8
+            help: the new extents must multiply to 6"#]],
     );
 }
 
@@ -827,7 +830,7 @@ fn dims_of_another_rank_are_refused() {
     check(
         "fn f(#[dims(B)] x: &Tensor<f32, 2>) -> Tensor<f32, 2> { x.exp() }",
         expect![[r#"
-            `#[dims]` names 1 extents, but `x` has rank 2
+            `#[dims]` names 1 extent, but `x` has rank 2
             help: name one extent for each dimension"#]],
     );
 }
@@ -907,7 +910,7 @@ fn a_constructor_of_unknown_type_is_named() {
         "fn f(x: &Tensor<f32, 1>, d: &Device) -> Tensor<f32, 1> { let z = Tensor::zeros([3], d); x + z }",
         expect![[r#"
             the element type and rank of `z` are not known here
-            help: write the type where it is bound: `let z: Tensor<f32, 1> = ..;`"#]],
+            help: write its type where it is bound, or bind it again: `let z: Tensor<f32, 1> = z;`"#]],
     );
 }
 

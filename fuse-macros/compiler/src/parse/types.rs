@@ -144,6 +144,16 @@ impl HostTy {
         }
     }
 
+    /// Whether a value of this type cannot be where `other` is written: an element type or rank differs.
+    pub fn contradicts(&self, other: &HostTy) -> bool {
+        match (self.behind_refs(), other.behind_refs()) {
+            (HostTy::Tensor(ours), HostTy::Tensor(theirs)) => ours != theirs,
+            (HostTy::Tuple(ours), HostTy::Tuple(theirs)) => ours.iter().zip(theirs).any(|(a, b)| a.contradicts(b)),
+            (HostTy::List(ours), HostTy::List(theirs)) => ours.contradicts(theirs),
+            _ => false,
+        }
+    }
+
     /// The type behind references.
     pub fn behind_refs(&self) -> &HostTy {
         match self {

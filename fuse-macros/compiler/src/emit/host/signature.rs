@@ -18,9 +18,11 @@ impl Signature {
     pub fn of(sig: &syn::Signature) -> Signature {
         let mut original = sig.clone();
         for input in &mut original.inputs {
-            if let FnArg::Typed(typed) = input {
-                typed.attrs.retain(|attr| !attr.path().is_ident("dims"));
-            }
+            let attrs = match input {
+                FnArg::Typed(typed) => &mut typed.attrs,
+                FnArg::Receiver(receiver) => &mut receiver.attrs,
+            };
+            attrs.retain(|attr| !attr.path().is_ident("dims"));
         }
         let mut emitted = original.clone();
         for (index, input) in emitted.inputs.iter_mut().enumerate() {

@@ -1,0 +1,13 @@
+//! What users see of the compiler: one mistake per file, in folders by theme, beside what rustc prints for it.
+
+use trybuild::TestCases;
+
+const THEMES: [&str; 6] = ["shapes", "dtypes", "breaks", "options", "signatures", "annotations"];
+
+#[test]
+fn mistakes_are_errors_at_their_tokens() {
+    let cases = TestCases::new();
+    for theme in THEMES {
+        cases.compile_fail(format!("tests/ui/{theme}/*.rs"));
+    }
+}

@@ -1,0 +1,12 @@
+use fuse_runtime::prelude::*;
+
+#[compile(fullgraph)]
+fn halved(x: &Tensor<f32, 1>) -> Tensor<f32, 1> {
+    let mut y = x.clone();
+    for _ in 0..65 {
+        y = y * 0.5;
+    }
+    y
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use fuse_runtime::prelude::*;
+
+#[compile]
+fn sum(x: &Tensor<f32, 2>) -> Tensor<f32, 2> {
+    x + y
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use fuse_runtime::prelude::*;
+
+#[compile(precision = "medium")]
+fn scaled(x: &Tensor<f32, 1>) -> Tensor<f32, 1> {
+    x * 2.0
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+use fuse_runtime::prelude::*;
+
+#[compile]
+fn scaled(
+    #[dims(B, D)]
+    #[dims(B, H)]
+    x: &Tensor<f32, 2>,
+) -> Tensor<f32, 2> {
+    x * 2.0
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+use fuse_runtime::prelude::*;
+
+#[compile]
+enum Activation {
+    Relu,
+    Gelu,
+}
+
+fn main() {}

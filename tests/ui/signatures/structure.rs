@@ -1,0 +1,8 @@
+use fuse_runtime::prelude::*;
+
+#[compile]
+struct Model {
+    w: Tensor<f32, 2>,
+}
+
+fn main() {}

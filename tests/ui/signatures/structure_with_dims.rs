@@ -1,0 +1,9 @@
+use fuse_runtime::prelude::*;
+
+#[compile]
+struct Model {
+    #[dims(D, H)]
+    w: Tensor<f32, 2>,
+}
+
+fn main() {}

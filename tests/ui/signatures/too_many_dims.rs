@@ -1,0 +1,8 @@
+use fuse_runtime::prelude::*;
+
+#[compile]
+fn scaled(#[dims(B, S, D)] x: &Tensor<f32, 2>) -> Tensor<f32, 2> {
+    x * 2.0
+}
+
+fn main() {}
