@@ -156,12 +156,38 @@ static __device__ __forceinline__ bool fuse_below(int a, int b) { return a < b; 
 static __device__ __forceinline__ bool fuse_below(unsigned char a, unsigned char b) { return a < b; }
 static __device__ __forceinline__ bool fuse_below(bool a, bool b) { return !a && b; }
 
-// NaN wins in either direction.
+// The larger and the smaller of two; NaN wins in either direction.
+template <class V> static __device__ __forceinline__ V fuse_larger(V a, V b)
+{
+    return a != a || !(b != b || fuse_below(a, b)) ? a : b;
+}
+
+template <class V> static __device__ __forceinline__ V fuse_smaller(V a, V b)
+{
+    return a != a || !(b != b || fuse_below(b, a)) ? a : b;
+}
+
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ float fuse_larger(float a, float b)
+{
+    float larger;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+    return larger;
+}
+
+static __device__ __forceinline__ float fuse_smaller(float a, float b)
+{
+    float smaller;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(smaller) : "f"(a), "f"(b));
+    return smaller;
+}
+#endif
+
 template <class V> struct fuse_largest {
     using Acc = V;
     static __device__ __forceinline__ Acc none() { return fuse_limits<V>::lowest(); }
     static __device__ __forceinline__ Acc of(V x, long long) { return x; }
-    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return a != a || !(b != b || fuse_below(a, b)) ? a : b; }
+    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return fuse_larger(a, b); }
     static __device__ __forceinline__ Acc value(Acc a) { return a; }
 };
 
@@ -169,7 +195,7 @@ template <class V> struct fuse_smallest {
     using Acc = V;
     static __device__ __forceinline__ Acc none() { return fuse_limits<V>::highest(); }
     static __device__ __forceinline__ Acc of(V x, long long) { return x; }
-    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return a != a || !(b != b || fuse_below(b, a)) ? a : b; }
+    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return fuse_smaller(a, b); }
     static __device__ __forceinline__ Acc value(Acc a) { return a; }
 };
 
@@ -207,16 +233,22 @@ template <class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_lanes {
         lane[item % GROUPS][v] = R::join(lane[item % GROUPS][v], x);
     }
 
-    // The value of all lanes, known to every thread of the team.
-    __device__ __forceinline__ Acc total()
+    // Joins the neighbouring lanes of one group, once all of its elements are there.
+    __device__ __forceinline__ void fold(int g)
+    {
+#pragma unroll
+        for (int s = 1; s < PER; s *= 2)
+#pragma unroll
+            for (int v = 0; v + s < PER; v += 2 * s) lane[g][v] = R::join(lane[g][v], lane[g][v + s]);
+    }
+
+    // The value of all lanes, known to every thread of the team. FOLDED: every group has been folded.
+    template <bool FOLDED = false> __device__ __forceinline__ Acc total()
     {
         Acc group[GROUPS];
 #pragma unroll
         for (int g = 0; g < GROUPS; ++g) {
-#pragma unroll
-            for (int s = 1; s < PER; s *= 2)
-#pragma unroll
-                for (int v = 0; v + s < PER; v += 2 * s) lane[g][v] = R::join(lane[g][v], lane[g][v + s]);
+            if (!FOLDED) fold(g);
             group[g] = lane[g][0];
 #pragma unroll
             for (int s = 1; s < 32; s *= 2) group[g] = R::join(group[g], fuse_shuffle(group[g], s));
@@ -231,6 +263,12 @@ template <class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_lanes {
                 for (int g = 0; g < GROUPS; ++g) warps[g * WARPS + threadIdx.x / 32] = group[g];
             }
             __syncthreads();
+            if constexpr (WARPS == 32) {
+                group[0] = warps[threadIdx.x % 32];
+#pragma unroll
+                for (int s = 1; s < 32; s *= 2) group[0] = R::join(group[0], fuse_shuffle(group[0], s));
+                return group[0];
+            }
 #pragma unroll
             for (int g = 0; g < GROUPS; ++g) {
                 Acc warp[WARPS];
@@ -308,7 +346,7 @@ __device__ __forceinline__ double fuse_exp(double x) { return exp(x); }
 #if defined(KERNEL_k0_max_sub_exp_sum)
 // k0_max_sub_exp_sum: row[x.0 | x.1] t3 = exp(sub(x, max(x))); div7 = div(t3, sum(t3))
 //   src/lib.rs:2  softmax(..)
-#if defined(TEAM)
+#if defined(ITEMS)
 #define THREADS (TEAM == 32 ? 128 : TEAM)
 extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
     const float* x_ptr,
@@ -324,7 +362,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
         const fuse_at<RANK> at = fuse_unravel(row, outer);
         const float* x_row = x_ptr + fuse_offset(at, x_strides);
         float* div7_row = div7_ptr + fuse_offset(at, div7_strides);
-        float x_kept[ITEMS][VEC];
         constexpr int GROUPS1 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
         fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS1> max2_lanes;
         float x_in[ITEMS][VEC];
@@ -342,11 +379,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
 #pragma unroll
             for (int v = 0; v < VEC; ++v) {
                 const float x = fuse_to_compute(x_in[i][v]);
-                x_kept[i][v] = x;
                 max2_lanes.add(i, v, fuse_largest<float>::of(x, e + v));
             }
+            if (ITEMS <= 1024 / (TEAM * VEC)) { max2_lanes.fold(i); }
         }
-        const float max2 = fuse_largest<float>::value(max2_lanes.total());
+        const float max2 = fuse_largest<float>::value(max2_lanes.total<(ITEMS <= 1024 / (TEAM * VEC))>());
         float exp3_kept[ITEMS][VEC];
         constexpr int GROUPS4 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
         fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS4> sum_lanes;
@@ -356,14 +393,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
             if (e >= len) continue;
 #pragma unroll
             for (int v = 0; v < VEC; ++v) {
-                const float x = x_kept[i][v];
+                const float x = fuse_to_compute(x_in[i][v]);
                 const float sub = x - max2;
                 const float exp3 = fuse_exp(sub);
                 exp3_kept[i][v] = exp3;
                 sum_lanes.add(i, v, fuse_sum<float>::of(exp3, e + v));
             }
+            if (ITEMS <= 1024 / (TEAM * VEC)) { sum_lanes.fold(i); }
         }
-        const float sum = fuse_sum<float>::value(sum_lanes.total());
+        const float sum = fuse_sum<float>::value(sum_lanes.total<(ITEMS <= 1024 / (TEAM * VEC))>());
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {
             const IDX e = (i * TEAM + lane) * VEC;
@@ -380,9 +418,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
     }
 }
 #else
-#define TEAM 256
-#define THREADS 256
-#define ITEMS 4
+#define THREADS TEAM
+#define ITEMS (TEAM == 1024 ? 8 : 4)
 extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
     const float* x_ptr,
     const fuse_strides<RANK + INNER_RANK> x_strides,
