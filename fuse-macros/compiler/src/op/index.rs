@@ -167,8 +167,15 @@ fn lookup(o: &mut Ops, matrix: Val, index: Val) -> Val {
     take(o, matrix, index, 0)
 }
 
-fn scatter(o: &mut Ops, operands: [Val; 3], axis: usize, add: bool) -> Val {
-    o.with("scatter", &operands, vec![Attr::Int(axis as i64), Attr::Bool(add)])
+/// Sums are taken in the compute type, so that many small terms still count in the halves, and rounded once.
+fn scatter(o: &mut Ops, [x, index, src]: [Val; 3], axis: usize, add: bool) -> Val {
+    let attrs = vec![Attr::Int(axis as i64), Attr::Bool(add)];
+    if !add {
+        return o.with("scatter", &[x, index, src], attrs);
+    }
+    let (wide, wide_src) = (o.widen(x), o.widen(src));
+    let sum = o.with("scatter", &[wide, index, wide_src], attrs);
+    o.cast(sum, o.dtype(x))
 }
 
 fn scatter_parts(o: &mut Ops, args: &[Val], attrs: &[Attr], add: bool) -> Val {
@@ -180,7 +187,8 @@ fn scatter_parts(o: &mut Ops, args: &[Val], attrs: &[Attr], add: bool) -> Val {
 
 /// A vector of positions turned so that it runs along this axis of this rank.
 fn along_axis(o: &mut Ops, index: Val, axis: usize, rank: usize) -> Val {
-    (axis + 1..rank).fold(index, |index, at| o.unsqueeze(index, at - axis))
+    let inner = (axis + 1..rank).fold(index, |index, at| o.unsqueeze(index, at - axis));
+    (0..axis).fold(inner, |index, _| o.unsqueeze(index, 0))
 }
 
 /// The first positions of each axis, as many as `like` has, but for one axis.

@@ -333,6 +333,10 @@ impl<'g> Groups<'g> {
         if member.level == Level::Row && level == Level::Elem && group.is_single_phase() {
             return false;
         }
+        // What all rows together reduce to is known after the last row.
+        if member.level == Level::All && level != Level::All {
+            return false;
+        }
         if lines_up(self.graph, root, group, member, &chain, level) {
             return true;
         }

@@ -144,6 +144,10 @@ impl<'g> Lower<'g> {
         {
             return false;
         }
+        // A table is walked axis by axis, so its axes must not be merged or split.
+        if node.op.class == Class::Gather && chain.iter().any(|view| matches!(view, View::Reshape(_))) {
+            return false;
+        }
         if self.is_from_nothing(val) {
             return true;
         }

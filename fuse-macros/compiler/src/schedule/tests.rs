@@ -1,7 +1,7 @@
 use super::Options;
 use crate::graph::Graph;
 use crate::op::{Attr, Build, Check, Literal, Op, Val};
-use crate::plan::{Kind, Level, Plan, Step};
+use crate::plan::{Expr, Kind, Level, Plan, Step, View};
 use crate::types::{DType, Dim};
 
 /// Builds a graph, optimises and schedules it.
@@ -242,4 +242,36 @@ fn a_guess_lets_the_bias_join_the_matmul() {
     assert_eq!(steps(&guessed), ["Matmul s0_matmul_add"]);
     assert_eq!(guessed.guards.len(), 1);
     assert_eq!(steps(&run(graph)), ["Matmul k0_matmul", "Map k1_add"]);
+}
+
+#[test]
+fn what_all_rows_reduce_to_is_read_by_a_later_kernel() {
+    let plan = plan(|g| {
+        let x = g.input("x", F32, 3);
+        let means = axis(g, "mean", x, 2);
+        vec![op(g, "var_all", &[means])]
+    });
+    let kernels = plan.steps.iter().map(|step| if let Step::Kernel(k) = step { k } else { panic!("{step:?}") });
+    for kernel in kernels {
+        let late = |id: &crate::plan::StmtId| kernel.stmts[id.0 as usize].level == Level::All;
+        for stmt in kernel.stmts.iter().filter(|stmt| stmt.level != Level::All) {
+            if let Expr::Apply(_, args) = &stmt.expr {
+                assert!(!args.iter().any(late), "{} reads what is known after its last row", kernel.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_gather_under_a_reshape_is_stored() {
+    let plan = plan(|g| {
+        let (x, index) = (g.input("x", F32, 2), g.input("index", DType::I64, 1));
+        let rows = g.push(Op::named("index_select"), &[x, index], vec![Attr::Int(0)]);
+        let count = g.ty(rows).numel();
+        let flat = g.push(Op::named("reshape"), &[rows], vec![Attr::Dims(vec![count])]);
+        vec![op(g, "neg", &[flat])]
+    });
+    let gathered = plan.steps.iter().filter_map(|step| if let Step::Kernel(k) = step { Some(k) } else { None });
+    let mut leaves = gathered.flat_map(|k| &k.leaves).filter(|leaf| leaf.indexed.is_some());
+    assert!(leaves.all(|leaf| !leaf.views.iter().any(|view| matches!(view, View::Reshape(_)))));
 }
