@@ -2,6 +2,7 @@
 
 mod body;
 mod glue;
+mod graph;
 mod host;
 mod indexed;
 mod ins;
@@ -15,6 +16,7 @@ pub use crate::math;
 pub use crate::reduce;
 pub use body::{Body, DynBody};
 pub use glue::{WeakScalar, check_dim, fallible, launched, solve_dim, weak_scalar};
+pub use graph::run_graph;
 pub use host::{HostInt, int, wants_eager};
 pub use indexed::{Gather, Scatter};
 pub use ins::Ins;

@@ -1,0 +1,29 @@
+//! What the suites share: the device under test, sampled values in every layout, and exact comparison.
+
+// Every test binary uses a part of this.
+#![allow(dead_code, unused_imports)]
+
+mod compare;
+mod layouts;
+mod sample;
+mod values;
+
+pub use compare::{first_difference, same_bits, ulp};
+pub use layouts::{Lay, lay_out};
+pub use sample::{Rng, SPECIAL};
+pub use values::{raw_of, value_of};
+
+use fuse_runtime::Device;
+
+/// The device under test: `FUSE_DEVICE`, or the processor.
+pub fn device() -> Device {
+    match std::env::var("FUSE_DEVICE") {
+        Ok(name) => name.parse().expect("FUSE_DEVICE names a device of this machine"),
+        Err(_) => Device::cpu(),
+    }
+}
+
+/// How many seeds a suite goes through: `FUSE_SEEDS`, or what is quick enough for every run.
+pub fn seeds(usual: u64) -> u64 {
+    std::env::var("FUSE_SEEDS").map_or(usual, |text| text.parse().expect("FUSE_SEEDS is a number"))
+}
