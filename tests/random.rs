@@ -1,0 +1,160 @@
+//! Random programs, run op by op and as one compiled graph: the same bits.
+//!
+//! `FUSE_SEEDS=10000` goes through more programs than every run does, `FUSE_SEED=17` through one, and `FUSE_DEVICE=cuda:0`
+//! runs them on a GPU. Products of matrices are of small whole numbers, so that their sums are exact in any order and nothing
+//! of a program may differ.
+
+mod common;
+#[path = "random/compiled.rs"]
+mod compiled;
+#[path = "random/generate.rs"]
+mod generate;
+#[rustfmt::skip]
+#[path = "random/generated.rs"]
+mod generated;
+#[path = "random/program.rs"]
+mod program;
+#[path = "random/shrink.rs"]
+mod shrink;
+#[path = "random/source.rs"]
+mod source;
+
+use common::{device, same_bits, seeds};
+use compiled::Function;
+use fuse_compiler::op::{Op, table};
+use program::Program;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::RwLock;
+
+/// Held for writing while the generator of the device must give numbers to one program only.
+static DRAWS: RwLock<()> = RwLock::new(());
+
+/// Compares a program with itself, op by op.
+fn compare(program: &Program) -> Result<(), String> {
+    caught(|| compare_or_panic(program)).and_then(|verdict| verdict)
+}
+
+/// What `body` gives, or what it panicked with.
+fn caught<R>(body: impl FnOnce() -> R) -> Result<R, String> {
+    catch_unwind(AssertUnwindSafe(body)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        format!("panic: {}", text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("of another type"))
+    })
+}
+
+fn compare_or_panic(program: &Program) -> Result<(), String> {
+    let _alone = program.draws().then(|| DRAWS.write().unwrap_or_else(|poisoned| poisoned.into_inner()));
+    seed(program);
+    let eager = program.eager();
+    seed(program);
+    match (eager, program.compiled()) {
+        (Ok(trace), Ok(results)) => {
+            for (k, (got, out)) in results.iter().zip(&program.outs).enumerate() {
+                same_bits(got, &trace[out.step][out.out]).map_err(|text| format!("result {k}: {text}"))?;
+            }
+            Ok(())
+        }
+        (Err(_), Err(_)) => Ok(()),
+        (Ok(_), Err(error)) => Err(format!("compiled fails: {error}")),
+        (Err(error), Ok(_)) => Err(format!("eager fails: {error}")),
+    }
+}
+
+fn seed(program: &Program) {
+    if program.draws() {
+        device().manual_seed(7);
+    }
+}
+
+/// Making a program runs its steps, which may draw.
+fn make(seed: u64) -> Program {
+    let _others_draw_too = DRAWS.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+    caught(|| generate::program(seed)).unwrap_or_else(|text| panic!("seed {seed} makes no program: {text}"))
+}
+
+/// Checks a range of seeds and gives a report of the first that fails, made small.
+fn check(seeds: impl Iterator<Item = u64>) {
+    let failures: Vec<(u64, Program)> =
+        seeds.map(|seed| (seed, make(seed))).filter(|(_, program)| compare(program).is_err()).collect();
+    let reports: Vec<String> = failures.iter().take(5).map(|(seed, program)| report(*seed, program)).collect();
+    let all: Vec<u64> = failures.iter().map(|(seed, _)| *seed).collect();
+    assert!(failures.is_empty(), "{} programs differ: {all:?}\n\n{}", failures.len(), reports.join("\n"));
+}
+
+fn report(seed: u64, program: &Program) -> String {
+    let small = shrink::shrink(program.clone(), &|candidate| compare(candidate).is_err());
+    let reason = compare(&small).err().unwrap_or_else(|| "differs only sometimes".to_owned());
+    let graph =
+        small.graph().map_or_else(|fault| fault.message, |(graph, scalars)| format!("{graph}scalars {scalars:?}"));
+    let inputs: Vec<String> = small
+        .inputs()
+        .map(|(value, lay)| {
+            format!("{}{:?} {lay:?} {:?}", value.dtype, value.dims, &value.data[..value.data.len().min(8)])
+        })
+        .collect();
+    format!("seed {seed}: {reason}\n{graph}\n{}\n", inputs.join("\n"))
+}
+
+/// A quarter of the seeds: tests run side by side.
+fn quarter(k: u64) {
+    match std::env::var("FUSE_SEED") {
+        Ok(seed) => check([seed.parse().expect("FUSE_SEED is a number")].into_iter()),
+        Err(_) => check((0..seeds(2000)).filter(|seed| seed % 4 == k)),
+    }
+}
+
+#[test]
+fn programs_of_seeds_0_4_8() {
+    quarter(0);
+}
+
+#[test]
+fn programs_of_seeds_1_5_9() {
+    quarter(1);
+}
+
+#[test]
+fn programs_of_seeds_2_6_10() {
+    quarter(2);
+}
+
+#[test]
+fn programs_of_seeds_3_7_11() {
+    quarter(3);
+}
+
+#[test]
+fn every_regular_op_is_in_some_program() {
+    let programs: Vec<Program> = (0..500).map(make).collect();
+    let has = |op: &Op, program: &Program| program.calls().any(|called| called == *op);
+    let missing: Vec<&str> = table()
+        .iter()
+        .filter(|op| generate::regular(op) && !programs.iter().any(|program| has(op, program)))
+        .map(|op| op.name)
+        .collect();
+    assert!(missing.is_empty(), "no program has {missing:?}");
+    let long = programs.iter().filter(|program| program.calls().count() >= 5).count();
+    assert!(long > 200, "only {long} of 500 programs have 5 calls or more");
+}
+
+#[test]
+fn compiled_functions_equal_their_eager_twins() {
+    let check = |function: &Function| caught(|| function.check()).and_then(|verdict| verdict);
+    let failures: Vec<String> = generated::FUNCTIONS.iter().filter_map(|function| check(function).err()).collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// How many functions are written out. Each is compiled by rustc in every build of this test.
+const FUNCTIONS: usize = 32;
+
+/// Writes the functions of the first seeds that draw no random numbers and do not fail.
+#[test]
+#[ignore = "writes the functions that the other tests of this file compile"]
+fn write_functions() {
+    let usable =
+        |program: &Program| (3..16).contains(&program.calls().count()) && !program.draws() && program.eager().is_ok();
+    let programs: Vec<(u64, Program)> =
+        (0..).map(|seed| (seed, make(seed))).filter(|(_, program)| usable(program)).take(FUNCTIONS).collect();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/random/generated.rs");
+    std::fs::write(path, source::file(&programs)).expect("the sources are writable");
+}
