@@ -1,0 +1,76 @@
+//! Random numbers: drawn in program order, whatever is compiled.
+
+use crate::cases::*;
+use std::sync::Mutex;
+
+/// The generator belongs to the device, and tests run side by side.
+static GENERATOR: Mutex<()> = Mutex::new(());
+
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    GENERATOR.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+#[compile]
+fn masks(x: &Tensor<f32, 1>, y: &Tensor<f32, 1>) -> (Tensor<f32, 1>, Tensor<f32, 0>) {
+    let a = y.dropout(0.5, true);
+    let b = x.dropout(0.5, true);
+    (b, a.sum_all())
+}
+
+#[compile(mode = "max-autotune")]
+fn tuned_masks(x: &Tensor<f32, 1>, y: &Tensor<f32, 1>) -> (Tensor<f32, 1>, Tensor<f32, 0>) {
+    let a = y.dropout(0.5, true);
+    let _unused = y.exp();
+    let b = x.dropout(0.5, true);
+    (b, a.sum_all())
+}
+
+#[compile(mode = "reduce-overhead")]
+fn fresh(x: &Tensor<f32, 1>) -> Tensor<f32, 1> {
+    x.dropout(0.2, true)
+}
+
+#[compile]
+fn seeded(device: &Device) -> Tensor<f32, 1> {
+    device.manual_seed(3);
+    Tensor::rand([4], device)
+}
+
+#[test]
+fn case_094_every_call_has_its_own_mask() {
+    let _alone = alone();
+    let x = Tensor::ones([4096], device());
+    let series = |run: &dyn Fn(&Tensor<f32, 1>) -> Tensor<f32, 1>| -> Vec<Vec<f32>> {
+        device().manual_seed(11);
+        (0..5).map(|_| run(&x).to_vec()).collect()
+    };
+    let (first, again, eager) = (series(&fresh), series(&fresh), series(&fresh::eager));
+    for (k, mask) in first.iter().enumerate() {
+        assert!(first[..k].iter().all(|other| other != mask), "call {k} repeats a mask");
+    }
+    assert_eq!(first, again);
+    assert_eq!(first, eager);
+}
+
+#[test]
+fn case_095_draws_stay_in_program_order() {
+    let _alone = alone();
+    let (x, y) = (Tensor::ones([64], device()), Tensor::ones([200_000], device()));
+    let run = |f: &dyn Fn(&Tensor<f32, 1>, &Tensor<f32, 1>) -> (Tensor<f32, 1>, Tensor<f32, 0>)| {
+        device().manual_seed(7);
+        let (b, sum) = f(&x, &y);
+        (b.to_vec(), sum.item())
+    };
+    let want = run(&masks::eager);
+    assert_eq!(run(&masks), want);
+    assert_eq!(run(&tuned_masks), want);
+    assert!((want.1 - 200_000.0).abs() < 2_500.0, "{} of 200000 expected", want.1);
+}
+
+#[test]
+fn case_097_seeding_inside_a_compiled_function() {
+    let _alone = alone();
+    let (first, second) = (seeded(&device()).to_vec(), seeded(&device()).to_vec());
+    assert_eq!(first, second);
+    assert_eq!(first, seeded::eager(&device()).to_vec());
+}
