@@ -18,6 +18,8 @@ pub struct Timing {
 /// Length of one repeat.
 const REPEAT: Duration = Duration::from_millis(250);
 const REPEATS: usize = 5;
+/// Length of the estimate that decides how many calls a repeat has.
+const PROBE: Duration = Duration::from_millis(25);
 const SINGLE_CALLS: usize = 50;
 /// Where single calls are slow, fewer of them tell as much.
 const SINGLE_CALLS_LIMIT: Duration = Duration::from_secs(5);
@@ -28,8 +30,11 @@ pub fn measure(device: Device, sets: usize, call: &dyn Fn(usize)) -> Result<Timi
     device.reset_peak_memory_stats()?;
     let inputs = device.memory_allocated()?;
     let first_call_s = run(device, 1, call)?.as_secs_f64();
-    run(device, sets + 5, call)?;
-    let one = run(device, 5, call)?.as_secs_f64() / 5.0;
+    run(device, sets, call)?;
+    // A single call tells how many to take for a good estimate: few where calls are slow.
+    let single = run(device, 1, call)?.as_secs_f64();
+    let probe = ((PROBE.as_secs_f64() / single.max(1e-9)) as usize).clamp(1, 1000);
+    let one = run(device, probe, call)?.as_secs_f64() / probe as f64;
     let calls = ((REPEAT.as_secs_f64() / one.max(1e-9)) as usize).clamp(1, 1_000_000);
     let mut repeats = Vec::new();
     for _ in 0..REPEATS {
