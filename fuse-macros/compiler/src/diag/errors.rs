@@ -98,16 +98,19 @@ impl Diagnostics {
     }
 }
 
-fn start(span: Span) -> (usize, usize) {
+/// Line and column.
+type LineColumn = (usize, usize);
+
+fn start(span: Span) -> LineColumn {
     (span.start().line, span.start().column)
 }
 
-fn end(span: Span) -> (usize, usize) {
+fn end(span: Span) -> LineColumn {
     (span.end().line, span.end().column)
 }
 
 /// Where tokens start and end.
-fn range(tokens: &TokenStream) -> ((usize, usize), (usize, usize)) {
+fn range(tokens: &TokenStream) -> (LineColumn, LineColumn) {
     let mut spans = tokens.clone().into_iter().map(|token| token.span());
     let first = spans.next().unwrap_or_else(Span::call_site);
     (start(first), end(spans.last().unwrap_or(first)))
@@ -142,24 +145,25 @@ fn spaced(tokens: &TokenStream) -> Option<String> {
     let mut pieces = Vec::new();
     flatten(tokens, &mut pieces);
     let mut text = String::new();
-    for (k, (piece, span)) in pieces.iter().enumerate() {
-        if start(*span) >= end(*span) {
-            return None;
+    let mut left = None;
+    for (piece, start, end) in pieces {
+        match left {
+            _ if start >= end => return None,
+            Some(left) if left > start => return None,
+            Some((line, _)) if line < start.0 && piece == "." => {}
+            Some(left) if left < start => text.push(' '),
+            _ => {}
         }
-        if let Some((_, before)) = k.checked_sub(1).map(|before| &pieces[before]) {
-            match (end(*before), start(*span)) {
-                (left, right) if left > right => return None,
-                (left, right) if left == right => {}
-                (left, right) if left.0 < right.0 && piece == "." => {}
-                _ => text.push(' '),
-            }
-        }
-        text.push_str(piece);
+        text.push_str(&piece);
+        left = Some(end);
     }
     Some(text)
 }
 
-fn flatten(tokens: &TokenStream, pieces: &mut Vec<(String, Span)>) {
+/// A token as text, where it starts and where it ends.
+type Piece = (String, LineColumn, LineColumn);
+
+fn flatten(tokens: &TokenStream, pieces: &mut Vec<Piece>) {
     for token in tokens.clone() {
         match token {
             TokenTree::Group(group) => {
@@ -172,11 +176,13 @@ fn flatten(tokens: &TokenStream, pieces: &mut Vec<(String, Span)>) {
                         continue;
                     }
                 };
-                pieces.push((open.to_owned(), group.span_open()));
+                // A group that syn puts together knows where it stands as a whole, and not its delimiters.
+                let (from, to) = (start(group.span()), end(group.span()));
+                pieces.push((open.to_owned(), from, (from.0, from.1 + 1)));
                 flatten(&group.stream(), pieces);
-                pieces.push((close.to_owned(), group.span_close()));
+                pieces.push((close.to_owned(), (to.0, to.1.saturating_sub(1)), to));
             }
-            other => pieces.push((other.to_string(), other.span())),
+            other => pieces.push((other.to_string(), start(other.span()), end(other.span()))),
         }
     }
 }

@@ -381,7 +381,9 @@ impl Walker<'_> {
                 maker.tokens(parts)
             }
             Value::Captured(ident, _) => quote!(#ident),
-            Value::Host(_) | Value::Unset | Value::Poison => {
+            // After a mistake nothing of this is emitted.
+            Value::Poison => quote!(()),
+            Value::Host(_) | Value::Unset => {
                 unreachable!("host values stand in the user's own variables")
             }
         }
@@ -419,6 +421,7 @@ impl Walker<'_> {
                 let key = self.add_host(ty, place(*by_ref || var.exclusive));
                 Value::Tensor { key, by_ref: *by_ref }
             }
+            Value::Poison => Value::Poison,
             other => Value::Host(self.host_ty_of(other)),
         };
     }

@@ -268,7 +268,7 @@ impl Walker<'_> {
         let var = self.var(&Name::of(ident))?;
         let through = !std::ptr::eq(inner, strip(left));
         let tensor = match &var.value {
-            Value::Tensor { .. } | Value::Unset => var.exclusive == through,
+            Value::Tensor { .. } | Value::Unset | Value::Poison => var.exclusive == through,
             value => value.has_tensor() && !through && !matches!(value, Value::Host(_)),
         };
         tensor.then(|| ident.clone())

@@ -999,3 +999,31 @@ fn an_arm_that_may_fail_keeps_the_branch() {
         "#]],
     );
 }
+
+#[test]
+fn a_mistake_in_an_unrolled_loop_is_reported_once() {
+    check(
+        r#"fn f(#[dims(B, D)] x: &Tensor<f32, 2>, #[dims(H)] b: &Tensor<f32, 1>) -> Tensor<f32, 2> {
+            let mut y = x.clone();
+            for _ in 0..3 { y = y.relu() + b; }
+            y
+        }"#,
+        expect![[r#"
+            operands of `+` do not broadcast: `y.relu()` is [B, D], `b` is [H]
+            help: extents must be equal or 1, counted from the last axis; `D` is from `x: #[dims(B, D)]`, `H` is from `b: #[dims(H)]`; extents that must be equal have one name"#]],
+    );
+}
+
+#[test]
+fn a_mistake_beside_a_tensor_is_reported_once() {
+    check(
+        r#"fn f(#[dims(B, D)] x: &Tensor<f32, 2>, #[dims(H)] b: &Tensor<f32, 1>) -> (Tensor<f32, 2>, Tensor<f32, 2>) {
+            let pair = (x + b, x.exp());
+            println!("{:?}", pair.1);
+            pair
+        }"#,
+        expect![[r#"
+            operands of `+` do not broadcast: `x` is [B, D], `b` is [H]
+            help: extents must be equal or 1, counted from the last axis; `D` is from `x: #[dims(B, D)]`, `H` is from `b: #[dims(H)]`; extents that must be equal have one name"#]],
+    );
+}
