@@ -56,14 +56,15 @@ fn case_094_every_call_has_its_own_mask() {
 fn case_095_draws_stay_in_program_order() {
     let _alone = alone();
     let (x, y) = (Tensor::ones([64], device()), Tensor::ones([200_000], device()));
-    let run = |f: &dyn Fn(&Tensor<f32, 1>, &Tensor<f32, 1>) -> (Tensor<f32, 1>, Tensor<f32, 0>)| {
+    type Masks = fn(&Tensor<f32, 1>, &Tensor<f32, 1>) -> (Tensor<f32, 1>, Tensor<f32, 0>);
+    let run = |f: Masks| {
         device().manual_seed(7);
         let (b, sum) = f(&x, &y);
         (b.to_vec(), sum.item())
     };
-    let want = run(&masks::eager);
-    assert_eq!(run(&masks), want);
-    assert_eq!(run(&tuned_masks), want);
+    let want = run(masks::eager);
+    assert_eq!(run(masks), want);
+    assert_eq!(run(tuned_masks), want);
     assert!((want.1 - 200_000.0).abs() < 2_500.0, "{} of 200000 expected", want.1);
 }
 

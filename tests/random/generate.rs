@@ -14,8 +14,11 @@ const EXTENTS: [usize; 9] = [0, 1, 1, 2, 3, 4, 5, 17, 33];
 /// What no value of a program has more elements than.
 const LARGEST: usize = 6000;
 
+/// Makes a step, if the values so far allow one.
+type Make = fn(&mut Generator) -> Option<Step>;
+
 /// Ops that need operands of special extents are made by their own functions.
-const SPECIAL: [(&str, fn(&mut Generator) -> Option<Step>); 12] = [
+const SPECIAL: [(&str, Make); 12] = [
     ("matmul", Generator::matmul),
     ("linear", Generator::linear),
     ("cat", Generator::cat),
@@ -103,7 +106,7 @@ impl Generator {
                 make(self)
             }
             2 => self.view(),
-            _ => self.from_row(),
+            _ => self.any_row(),
         };
         if let Some(step) = step {
             self.add(step);
@@ -145,7 +148,7 @@ impl Generator {
     }
 
     /// Any op whose row says enough about its parameters.
-    fn from_row(&mut self) -> Option<Step> {
+    fn any_row(&mut self) -> Option<Step> {
         let rows: Vec<Op> = table().iter().copied().filter(regular).collect();
         let op = *self.rng.pick(&rows);
         let receiver = self.find(|tensor| op.accepts.contains(tensor.dtype()))?;

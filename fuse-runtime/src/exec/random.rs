@@ -239,7 +239,7 @@ impl Pair {
             }
             2 => {
                 let src = self.tensors("index_select", &[x.clone(), flat.clone()], axis.clone())?;
-                self.tensors(if step.b % 2 == 0 { "index_add" } else { "index_copy" }, &[x, flat, src], axis)
+                self.tensors(if step.b.is_multiple_of(2) { "index_add" } else { "index_copy" }, &[x, flat, src], axis)
             }
             _ => {
                 let y = self.cast(y, dtype)?;
