@@ -38,13 +38,13 @@ pub fn samples(op: Op, dtype: DType, dims: &[usize]) -> Vec<Sample> {
     let mut maker = Maker { op, dtype, dims, rng };
     match by_hand::find(op.name) {
         Some(make) => make(&mut maker),
-        None => maker.from_row(),
+        None => maker.any_row(),
     }
 }
 
 impl Maker<'_> {
     /// As many calls as the parameter with most choices has, each with the next choice of every parameter.
-    fn from_row(&mut self) -> Vec<Sample> {
+    fn any_row(&mut self) -> Vec<Sample> {
         let choices: Vec<Vec<Choice>> = self.op.params.iter().map(|param| self.choices(param.kind)).collect();
         if choices.iter().any(Vec::is_empty) {
             return vec![];
@@ -96,9 +96,9 @@ impl Maker<'_> {
         let rank = self.dims.len() as i64;
         match kind {
             ParamKind::Operand => self.operands(self.dtype),
-            ParamKind::Branch => DType::ALL.into_iter().map(|dtype| self.tensor(dtype, &self.dims.to_vec())).collect(),
-            ParamKind::Tensor => vec![self.tensor(self.dtype, &self.dims.to_vec())],
-            ParamKind::TensorOf(dtype) => vec![self.tensor(dtype, &self.dims.to_vec())],
+            ParamKind::Branch => DType::ALL.into_iter().map(|dtype| self.tensor(dtype, self.dims)).collect(),
+            ParamKind::Tensor => vec![self.tensor(self.dtype, self.dims)],
+            ParamKind::TensorOf(dtype) => vec![self.tensor(dtype, self.dims)],
             ParamKind::Scalar => vec![Choice::Operand(self.scalar(self.dtype))],
             ParamKind::ScalarOf(DType::I32) => [-2, 0, 1, 3, 5].map(|k| number(Num::I(k), DType::I32)).into(),
             ParamKind::ScalarOf(dtype) => vec![number(Num::F(0.25), dtype)],
@@ -131,7 +131,7 @@ impl Maker<'_> {
 
     /// The receiver.
     pub fn receiver(&mut self) -> Operand {
-        self.like(&self.dims.to_vec())
+        self.like(self.dims)
     }
 
     /// A tensor of the receiver's element type.
