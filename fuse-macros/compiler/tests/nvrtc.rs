@@ -6,7 +6,7 @@ mod programs;
 
 use fuse_compiler::emit::cuda;
 use fuse_compiler::plan::Step as PlanStep;
-use fuse_compiler::plan::abi::{Step, Variant, Walk, is_turnable};
+use fuse_compiler::plan::abi::{self, Step, Variant, Walk, is_turnable};
 use fuse_compiler::plan::{Kernel, Kind, Plan, verify};
 use fuse_compiler::types::DType;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -67,14 +67,19 @@ fn variants(kernel: &Kernel) -> Vec<Variant> {
     let inner = usize::from(kernel.kind != Kind::Map);
     let of =
         |outer, inner, vec, step, wide, walk| Variant { outer, inner, vec, steps: vec![step; operands], wide, walk };
+    let splits = abi::arguments(kernel).iter().any(|arg| matches!(arg, abi::Arg::Partial(_)));
     let walks = match kernel.kind {
-        Kind::Row => vec![
+        Kind::Row => [
             Walk::Keep { team: 32, items: 2 },
             Walk::Keep { team: 128, items: 4 },
             Walk::Keep { team: 256, items: 16 },
-            Walk::Stream,
+            Walk::Stream { team: 256 },
+            Walk::Stream { team: 1024 },
             Walk::Split,
-        ],
+        ]
+        .into_iter()
+        .filter(|walk| splits || *walk != Walk::Split)
+        .collect(),
         Kind::Map if kernel.leaves.iter().any(|l| is_turnable(kernel, l)) => vec![Walk::Plain, Walk::Tiled],
         _ => vec![Walk::Plain],
     };
@@ -83,6 +88,7 @@ fn variants(kernel: &Kernel) -> Vec<Variant> {
         let vec = match (kernel.kind, walk) {
             (Kind::Line, _) => 1,
             (_, Walk::Keep { team: 128, .. }) => 8,
+            (_, Walk::Stream { team: 1024 }) => 1,
             _ => 4,
         };
         if walk == Walk::Tiled {

@@ -63,7 +63,9 @@ fn operands(w: &mut Writer, scope: &Scope<'_>) {
 /// Reads what is one value a column.
 fn row_values(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
     let loads = walk.before.iter().chain(&scope.phases.after).filter_map(|s| match scope.kernel.stmt(*s).expr {
-        Expr::Load(leaf) if scope.leaf_level(leaf as usize) == Level::Row => Some(leaf as usize),
+        Expr::Load(leaf) if scope.leaf_level(leaf as usize) == Level::Row && !scope.is_index(leaf as usize) => {
+            Some(leaf as usize)
+        }
         _ => None,
     });
     let leaves: std::collections::BTreeSet<usize> = loads.collect();
@@ -71,10 +73,7 @@ fn row_values(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
         let name = &scope.leaves[leaf];
         w.line(format!("{} {name}_in[VEC];", scope.leaf_type(leaf)));
         let stride = format!("{name}_strides.axis[RANK - 1]");
-        w.line(match scope.is_index(leaf) {
-            true => format!("fuse_count({name}_in, {name}_row, {stride});"),
-            false => format!("fuse_read<STEP_{leaf}>({name}_in, {name}_row, {stride});"),
-        });
+        w.line(format!("fuse_read<STEP_{leaf}>({name}_in, {name}_row, {stride});"));
     }
 }
 
@@ -142,10 +141,7 @@ fn add(scope: &Scope<'_>, s: StmtId) -> String {
 fn read(scope: &Scope<'_>, leaf: usize) -> String {
     let name = &scope.leaves[leaf];
     let from = format!("{name}_row + fuse_along<RANK>(e, inner, {name}_strides)");
-    match scope.is_index(leaf) {
-        true => format!("fuse_count({name}_in[i], {from}, {name}_strides.axis[RANK - 1]);"),
-        false => format!("fuse_read<STEP_{leaf}>({name}_in[i], {from}, {name}_strides.axis[RANK - 1]);"),
-    }
+    format!("fuse_read<STEP_{leaf}>({name}_in[i], {from}, {name}_strides.axis[RANK - 1]);")
 }
 
 fn write_back(scope: &Scope<'_>, store: usize) -> String {
@@ -206,10 +202,11 @@ impl Reach for Point {
         let name = &scope.leaves[leaf];
         let at = match scope.leaf_level(leaf) {
             Level::All => return one_element(scope, leaf),
+            _ if scope.is_index(leaf) => return self.base(scope, leaf),
             Level::Row => "[v]",
             Level::Elem => "[i][v]",
         };
-        if scope.is_index(leaf) { format!("{name}_in{at}") } else { format!("fuse_to_compute({name}_in{at})") }
+        format!("fuse_to_compute({name}_in{at})")
     }
 
     fn base(&self, scope: &Scope<'_>, leaf: usize) -> String {

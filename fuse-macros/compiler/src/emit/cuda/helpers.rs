@@ -29,7 +29,6 @@ const HELPERS: &[Helper] = helpers! {
     "inner": "fuse_along";
     "tile": "fuse_tile";
     "access": "fuse_read" "fuse_write" "fuse_pack";
-    "positions": "fuse_count";
     "fault": "fuse_fault" "fuse_note";
     "divisor": "fuse_divisor_of";
     "axis": "fuse_axis";
@@ -38,7 +37,7 @@ const HELPERS: &[Helper] = helpers! {
     "philox": "fuse_draw";
     "sum": "fuse_sum" "fuse_plus";
     "prod": "fuse_prod" "fuse_times";
-    "extreme": "fuse_largest" "fuse_smallest" "fuse_below";
+    "extreme": "fuse_largest" "fuse_smallest" "fuse_below" "fuse_larger" "fuse_smaller";
     "arg": "fuse_arg" "fuse_found";
     "lanes": "fuse_lanes" "fuse_shuffle";
     "blocks": "fuse_tree" "fuse_blocks_per_chunk";

@@ -71,10 +71,7 @@ fn each_access(w: &mut Writer, body: impl FnOnce(&mut Writer)) {
 fn read(scope: &Scope<'_>, leaf: usize) -> String {
     let name = &scope.leaves[leaf];
     let from = format!("{name}_ptr + fuse_offset(at[u], {name}_strides)");
-    match scope.is_index(leaf) {
-        true => format!("fuse_count({name}_in[u], {from}, {name}_strides.axis[RANK - 1], live);"),
-        false => format!("fuse_read<STEP_{leaf}>({name}_in[u], {from}, {name}_strides.axis[RANK - 1], live);"),
-    }
+    format!("fuse_read<STEP_{leaf}>({name}_in[u], {from}, {name}_strides.axis[RANK - 1], live);")
 }
 
 pub(super) fn write_back(scope: &Scope<'_>, store: usize) -> String {
@@ -83,10 +80,12 @@ pub(super) fn write_back(scope: &Scope<'_>, store: usize) -> String {
     format!("fuse_write<STEP_{operand}>({to}, {name}_out, {name}_strides.axis[RANK - 1], live);")
 }
 
-/// The leaves that statements load at every point, each once.
+/// The leaves that statements read from memory at every point, each once.
 pub(super) fn elem_leaves(scope: &Scope<'_>, stmts: &[StmtId]) -> Vec<usize> {
     let loaded = stmts.iter().filter_map(|s| match scope.kernel.stmt(*s).expr {
-        Expr::Load(leaf) if scope.leaf_level(leaf as usize) == Level::Elem => Some(leaf as usize),
+        Expr::Load(leaf) if scope.leaf_level(leaf as usize) == Level::Elem && !scope.is_index(leaf as usize) => {
+            Some(leaf as usize)
+        }
         _ => None,
     });
     let mut leaves: Vec<usize> = loaded.collect();
@@ -119,7 +118,7 @@ impl Reach for Point {
         let name = &scope.leaves[leaf];
         match scope.leaf_level(leaf) {
             Level::All => one_element(scope, leaf),
-            _ if scope.is_index(leaf) => format!("{name}_in[u][v]"),
+            _ if scope.is_index(leaf) => self.base(scope, leaf),
             _ => format!("fuse_to_compute({name}_in[u][v])"),
         }
     }

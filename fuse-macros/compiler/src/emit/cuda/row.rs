@@ -16,13 +16,12 @@ use crate::plan::{Expr, Level, Phase, StmtId};
 /// Writes the kernel.
 pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
     let splits = crate::plan::abi::arguments(scope.kernel).iter().any(|a| matches!(a, Arg::Partial(_)));
-    w.line("#if defined(TEAM)");
+    w.line("#if defined(ITEMS)");
     w.line("#define THREADS (TEAM == 32 ? 128 : TEAM)");
     kept(w, scope);
     w.line(if splits { "#elif defined(STREAM)" } else { "#else" });
-    w.line("#define TEAM 256");
-    w.line("#define THREADS 256");
-    w.line("#define ITEMS 4");
+    w.line("#define THREADS TEAM");
+    w.line("#define ITEMS (TEAM == 1024 ? 8 : 4)");
     streamed(w, scope);
     if splits {
         w.line("#else");
@@ -48,9 +47,16 @@ fn kept(w: &mut Writer, scope: &Scope<'_>) {
                     w.line(format!("{} {}_kept[ITEMS][VEC];", scope.ty(*s), scope.name(*s)));
                 }
                 declare_lanes(w, scope, walk);
-                batch(w, scope, walk, &walk.fresh, &walk.kept, &kept_later, "0");
+                let again = walk.kept.iter().flat_map(|s| reread(scope, *s).unwrap_or_default());
+                let all: Vec<StmtId> = again.chain(walk.fresh.iter().copied()).collect();
+                let kept: Vec<StmtId> = walk.kept.iter().copied().filter(|s| reread(scope, *s).is_none()).collect();
+                let reads = if k == 0 { Reads::Ahead } else { Reads::Close };
+                let work =
+                    Batch { walk, read: &walk.fresh, values: &all, kept: &kept, kept_later: &kept_later, base: None };
+                batch(w, scope, &work, reads);
                 for s in &walk.reduces {
-                    total(w, scope, *s, &format!("{}_lanes.total()", scope.name(*s)));
+                    let folded = "(ITEMS <= 1024 / (TEAM * VEC))";
+                    total(w, scope, *s, &format!("{}_lanes.total<{folded}>()", scope.name(*s)));
                 }
             }
             row_results(w, scope);
@@ -139,7 +145,17 @@ fn row_operands(w: &mut Writer, scope: &Scope<'_>) {
 fn kept_after(scope: &Scope<'_>, walk: usize) -> Vec<StmtId> {
     let later = &scope.phases.walks[walk + 1..];
     let fresh = scope.phases.walks[walk].fresh.iter().copied();
-    fresh.filter(|s| later.iter().any(|p| p.kept.contains(s))).collect()
+    fresh.filter(|s| later.iter().any(|p| p.kept.contains(s)) && reread(scope, *s).is_none()).collect()
+}
+
+/// How a value that a later walk needs comes back from what was read, where that takes no more than a conversion: halves
+/// take less room than the floats they become.
+fn reread(scope: &Scope<'_>, s: StmtId) -> Option<Vec<StmtId>> {
+    match scope.kernel.stmt(s).expr {
+        Expr::Load(_) => Some(vec![s]),
+        Expr::Cast(from) if matches!(scope.kernel.stmt(from).expr, Expr::Load(_)) => Some(vec![from, s]),
+        _ => None,
+    }
 }
 
 fn declare_lanes(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
@@ -171,7 +187,8 @@ fn blocks(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, start: &str, end: &st
     w.block(format!("for (IDX block = {start}; block < {end}; block += 16384)"), |w| {
         declare_lanes(w, scope, walk);
         let head = "for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC)";
-        w.block(head, |w| batch(w, scope, walk, &all, &[], &[], "base"));
+        let work = Batch { walk, read: &all, values: &all, kept: &[], kept_later: &[], base: Some("base") };
+        w.block(head, |w| batch(w, scope, &work, Reads::Ahead));
         for s in &walk.reduces {
             w.line(format!("{0}_tree.push({0}_lanes.total());", scope.name(*s)));
         }
@@ -193,21 +210,38 @@ fn recomputed(scope: &Scope<'_>, walk: &Phase) -> Vec<StmtId> {
     all
 }
 
-/// `ITEMS` accesses a thread from `base` on: reads, then values, reductions and writes.
-fn batch(
-    w: &mut Writer,
-    scope: &Scope<'_>,
-    walk: &Phase,
-    fresh: &[StmtId],
-    kept: &[StmtId],
-    kept_later: &[StmtId],
-    base: &str,
-) {
-    let item =
-        if base == "0" { "(i * TEAM + lane) * VEC".to_owned() } else { format!("{base} + (i * TEAM + lane) * VEC") };
-    declare_reads(w, scope, fresh, "[ITEMS][VEC]");
-    let leaves = elem_leaves(scope, fresh);
-    if !leaves.is_empty() {
+/// What a thread does with `ITEMS` accesses.
+struct Batch<'a> {
+    walk: &'a Phase,
+    /// Statements whose leaves are read.
+    read: &'a [StmtId],
+    /// Statements that are computed.
+    values: &'a [StmtId],
+    /// Values that earlier walks left in arrays.
+    kept: &'a [StmtId],
+    /// Values that are left in arrays for later walks.
+    kept_later: &'a [StmtId],
+    /// Where the batch starts in the row, if not at its start.
+    base: Option<&'a str>,
+}
+
+/// When a batch reads: all of it ahead, so that many reads are in flight, or each access where it is used, which takes
+/// fewer registers and is as good for what lies in the cache.
+#[derive(Clone, Copy, PartialEq)]
+enum Reads {
+    Ahead,
+    Close,
+}
+
+fn batch(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>, reads: Reads) {
+    let walk = work.walk;
+    let item = match work.base {
+        None => "(i * TEAM + lane) * VEC".to_owned(),
+        Some(base) => format!("{base} + (i * TEAM + lane) * VEC"),
+    };
+    declare_reads(w, scope, work.read, "[ITEMS][VEC]");
+    let leaves = elem_leaves(scope, work.read);
+    if reads == Reads::Ahead && !leaves.is_empty() {
         w.unrolled("i", "ITEMS", |w| {
             w.line(format!("const IDX e = {item};"));
             w.block("if (e < len)", |w| leaves.iter().for_each(|leaf| w.line(read(scope, *leaf))));
@@ -216,21 +250,31 @@ fn batch(
     w.unrolled("i", "ITEMS", |w| {
         w.line(format!("const IDX e = {item};"));
         w.line("if (e >= len) continue;");
+        if reads == Reads::Close {
+            leaves.iter().for_each(|leaf| w.line(read(scope, *leaf)));
+        }
         for &store in &walk.stores {
             w.line(format!("{} {}_out[VEC];", scope.store_type(store), scope.stores[store]));
         }
-        declare_draws(w, scope, fresh);
+        declare_draws(w, scope, work.values);
         w.unrolled("v", "VEC", |w| {
-            for s in kept {
+            for s in work.kept {
                 w.line(format!("const {} {1} = {1}_kept[i][v];", scope.ty(*s), scope.name(*s)));
             }
-            w.lines(fresh.iter().filter_map(|s| scope.define(*s, &Element)));
-            w.lines(kept_later.iter().map(|s| format!("{0}_kept[i][v] = {0};", scope.name(*s))));
+            w.lines(work.values.iter().filter_map(|s| scope.define(*s, &Element)));
+            w.lines(work.kept_later.iter().map(|s| format!("{0}_kept[i][v] = {0};", scope.name(*s))));
             w.lines(walk.reduces.iter().map(|s| add(scope, *s)));
             for &store in &walk.stores {
                 w.line(format!("{}_out[v] = {};", scope.stores[store], outgoing(scope, store)));
             }
         });
+        if work.base.is_none() {
+            let folds = walk.reduces.iter().map(|s| format!("{}_lanes.fold(i);", scope.name(*s)));
+            let folds: Vec<String> = folds.collect();
+            if !folds.is_empty() {
+                w.line(format!("if (ITEMS <= 1024 / (TEAM * VEC)) {{ {} }}", folds.join(" ")));
+            }
+        }
         walk.stores.iter().for_each(|store| w.line(write_back(scope, *store)));
     });
 }
@@ -244,10 +288,7 @@ fn read(scope: &Scope<'_>, leaf: usize) -> String {
     let name = &scope.leaves[leaf];
     let from = format!("{name}_row + fuse_along<RANK>(e, inner, {name}_strides)");
     let stride = format!("{name}_strides.axis[RANK + INNER_RANK - 1]");
-    match scope.is_index(leaf) {
-        true => format!("fuse_count({name}_in[i], {from}, {stride});"),
-        false => format!("fuse_read<STEP_{leaf}>({name}_in[i], {from}, {stride});"),
-    }
+    format!("fuse_read<STEP_{leaf}>({name}_in[i], {from}, {stride});")
 }
 
 fn write_back(scope: &Scope<'_>, store: usize) -> String {
@@ -287,7 +328,7 @@ impl Reach for Element {
             (Level::All, _) => one_element(scope, leaf),
             (Level::Row, true) => format!("{name}_row"),
             (Level::Row, false) => format!("fuse_to_compute(*{name}_row)"),
-            (Level::Elem, true) => format!("{name}_in[i][v]"),
+            (Level::Elem, true) => format!("{name}_row + fuse_along<RANK>(e + v, inner, {name}_strides)"),
             (Level::Elem, false) => format!("fuse_to_compute({name}_in[i][v])"),
         }
     }

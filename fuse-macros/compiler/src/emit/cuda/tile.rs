@@ -63,8 +63,5 @@ fn turn(w: &mut Writer, scope: &Scope<'_>, leaf: usize) {
 fn read(scope: &Scope<'_>, leaf: usize) -> String {
     let name = &scope.leaves[leaf];
     let from = format!("{name}_ptr + fuse_offset(at[u], {name}_strides)");
-    match scope.is_index(leaf) {
-        true => format!("{name}_in[u][0] = {from};"),
-        false => format!("{name}_in[u][0] = *({from});"),
-    }
+    format!("{name}_in[u][0] = *({from});")
 }

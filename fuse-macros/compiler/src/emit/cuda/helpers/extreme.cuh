@@ -14,12 +14,38 @@ static __device__ __forceinline__ bool fuse_below(int a, int b) { return a < b; 
 static __device__ __forceinline__ bool fuse_below(unsigned char a, unsigned char b) { return a < b; }
 static __device__ __forceinline__ bool fuse_below(bool a, bool b) { return !a && b; }
 
-// NaN wins in either direction.
+// The larger and the smaller of two; NaN wins in either direction.
+template <class V> static __device__ __forceinline__ V fuse_larger(V a, V b)
+{
+    return a != a || !(b != b || fuse_below(a, b)) ? a : b;
+}
+
+template <class V> static __device__ __forceinline__ V fuse_smaller(V a, V b)
+{
+    return a != a || !(b != b || fuse_below(b, a)) ? a : b;
+}
+
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ float fuse_larger(float a, float b)
+{
+    float larger;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+    return larger;
+}
+
+static __device__ __forceinline__ float fuse_smaller(float a, float b)
+{
+    float smaller;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(smaller) : "f"(a), "f"(b));
+    return smaller;
+}
+#endif
+
 template <class V> struct fuse_largest {
     using Acc = V;
     static __device__ __forceinline__ Acc none() { return fuse_limits<V>::lowest(); }
     static __device__ __forceinline__ Acc of(V x, long long) { return x; }
-    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return a != a || !(b != b || fuse_below(a, b)) ? a : b; }
+    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return fuse_larger(a, b); }
     static __device__ __forceinline__ Acc value(Acc a) { return a; }
 };
 
@@ -27,6 +53,6 @@ template <class V> struct fuse_smallest {
     using Acc = V;
     static __device__ __forceinline__ Acc none() { return fuse_limits<V>::highest(); }
     static __device__ __forceinline__ Acc of(V x, long long) { return x; }
-    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return a != a || !(b != b || fuse_below(b, a)) ? a : b; }
+    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return fuse_smaller(a, b); }
     static __device__ __forceinline__ Acc value(Acc a) { return a; }
 };

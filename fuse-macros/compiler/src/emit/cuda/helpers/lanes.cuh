@@ -32,16 +32,22 @@ template <class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_lanes {
         lane[item % GROUPS][v] = R::join(lane[item % GROUPS][v], x);
     }
 
-    // The value of all lanes, known to every thread of the team.
-    __device__ __forceinline__ Acc total()
+    // Joins the neighbouring lanes of one group, once all of its elements are there.
+    __device__ __forceinline__ void fold(int g)
+    {
+#pragma unroll
+        for (int s = 1; s < PER; s *= 2)
+#pragma unroll
+            for (int v = 0; v + s < PER; v += 2 * s) lane[g][v] = R::join(lane[g][v], lane[g][v + s]);
+    }
+
+    // The value of all lanes, known to every thread of the team. FOLDED: every group has been folded.
+    template <bool FOLDED = false> __device__ __forceinline__ Acc total()
     {
         Acc group[GROUPS];
 #pragma unroll
         for (int g = 0; g < GROUPS; ++g) {
-#pragma unroll
-            for (int s = 1; s < PER; s *= 2)
-#pragma unroll
-                for (int v = 0; v + s < PER; v += 2 * s) lane[g][v] = R::join(lane[g][v], lane[g][v + s]);
+            if (!FOLDED) fold(g);
             group[g] = lane[g][0];
 #pragma unroll
             for (int s = 1; s < 32; s *= 2) group[g] = R::join(group[g], fuse_shuffle(group[g], s));
@@ -56,6 +62,12 @@ template <class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_lanes {
                 for (int g = 0; g < GROUPS; ++g) warps[g * WARPS + threadIdx.x / 32] = group[g];
             }
             __syncthreads();
+            if constexpr (WARPS == 32) {
+                group[0] = warps[threadIdx.x % 32];
+#pragma unroll
+                for (int s = 1; s < 32; s *= 2) group[0] = R::join(group[0], fuse_shuffle(group[0], s));
+                return group[0];
+            }
 #pragma unroll
             for (int g = 0; g < GROUPS; ++g) {
                 Acc warp[WARPS];
