@@ -83,16 +83,10 @@ fn workloads_give_what_they_give_op_by_op() {
     same!(item_to_host(&x));
     let (relu, sigmoid) = horizontal(&a);
     assert_eq!((relu.to_vec(), sigmoid.to_vec()), (a.relu().to_vec(), a.sigmoid().to_vec()));
-}
-
-#[test]
-fn dropout_in_a_workload_draws_what_it_draws_op_by_op() {
-    let (x, row) = (random([37, 129]), random([129]));
-    let run = |f: &dyn Fn() -> Tensor<f32, 2>| {
-        device().manual_seed(5);
-        f()
-    };
-    let got = run(&|| bias_dropout_residual_layernorm(&x, &row, &x, &row, &row));
-    let want = run(&|| bias_dropout_residual_layernorm::eager(&x, &row, &x, &row, &row));
-    same_bits(got.raw(), want.raw()).unwrap();
+    // In this test, because the generator belongs to the device and tests run side by side.
+    device().manual_seed(5);
+    let got = bias_dropout_residual_layernorm(&x, &row, &x, &row, &row);
+    device().manual_seed(5);
+    let want = bias_dropout_residual_layernorm::eager(&x, &row, &x, &row, &row);
+    same_bits(got.raw(), want.raw()).unwrap_or_else(|text| panic!("bias_dropout_residual_layernorm: {text}"));
 }

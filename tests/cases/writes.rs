@@ -6,7 +6,8 @@ use crate::cases::*;
 fn read_then_write(x: &mut Tensor<i64, 2>) -> Tensor<i64, 2> {
     let mut y = &*x * 2;
     y += 4;
-    x.slice_assign(1, 2, 5, &Tensor::of_scalar(2));
+    let two: Tensor<i64, 0> = Tensor::full([], 2, x.device());
+    x.slice_assign(1, 2, 5, &two);
     y
 }
 
