@@ -3,14 +3,14 @@
 //! - `driver` opens a GPU once per process as a [`Context`]: primary context, one stream, facts of the device.
 //! - `memory` holds device memory as [`Buffer`]s from the driver's stream-ordered pool.
 //! - `nvrtc` compiles a source to a cubin, `cache` and `disk` keep what was compiled.
-//! - `module` loads a cubin as [`Function`]s and launches them with [`Args`].
+//! - `module` loads a cubin as `Function`s and launches them with `Args`.
 //! - `fault` is the record in which kernels note an index out of range or a division by zero.
 //! - `matmul` says products of matrices in the terms of the library, `cublaslt` runs them.
 //! - `recorder` stands in for a GPU in tests: it notes the launches.
 //!
 //! The libraries are opened at run time and asked for before the first use, because the bindings panic on a missing one:
 //! without a driver there are no contexts, without NVRTC only kernels in the cache load, without cuBLASLt
-//! [`Context::matmul`] declines and the caller takes its own kernel.
+//! `Context::matmul` declines and the caller takes its own kernel.
 //!
 //! **Order.** Everything a context does goes to its one stream, in the order of the calls, and only reading to the host
 //! and [`Context::synchronize`] wait. So memory can be freed as soon as the host lets go of it: what was launched before
