@@ -1,6 +1,6 @@
 //! Running products of matrices with cuBLASLt.
 
-use super::driver::{Backend, Context, Real};
+use super::driver::{Context, Real};
 use super::matmul::{Matmul, Problem, Stored};
 use super::once::OnceMap;
 use crate::error::{Error, Result};

@@ -13,7 +13,9 @@
 //! thread writes `last_call`, so that later kernels of the same call see that it has failed and leave what they would
 //! write in place as it was.
 
-use super::driver::{Backend, Context};
+#[cfg(test)]
+use super::driver::Backend;
+use super::driver::Context;
 use super::once::lock;
 use super::status::check;
 use crate::error::Result;

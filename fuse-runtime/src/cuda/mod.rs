@@ -19,8 +19,8 @@
 //! **Threads.** Contexts, buffers and functions are shared freely. Each entry point makes the context current on the
 //! calling thread, no lock is held across a launch.
 
-// The plan runner, which comes on top, uses all of this.
-#![allow(dead_code, unused_imports)]
+// The recorder stands in for a GPU in tests, and nothing else makes one.
+#![cfg_attr(not(test), allow(dead_code))]
 
 mod args;
 mod cache;
@@ -42,9 +42,10 @@ mod tests;
 pub use driver::{Context, Facts};
 pub use memory::Buffer;
 
-pub(crate) use args::{Args, Plain};
+pub(crate) use args::Args;
 pub(crate) use driver::probe;
 pub(crate) use fault::FaultRecord;
 pub(crate) use matmul::{Matmul, Matrix};
 pub(crate) use module::Function;
+#[cfg(test)]
 pub(crate) use recorder::Recorded;

@@ -30,7 +30,7 @@ fn needs_memory(graph: &Graph, root: Val) -> bool {
 }
 
 /// The value whose elements a view shows.
-pub fn root(graph: &Graph, mut val: Val) -> Val {
+fn root(graph: &Graph, mut val: Val) -> Val {
     while let Class::View(_) = graph.node(val).op.class {
         val = graph.node(val).args[0];
     }

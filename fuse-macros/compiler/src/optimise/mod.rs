@@ -5,7 +5,7 @@
 //! nodes are merged, then what nobody reads goes. Outputs that would alias an input or each other become copies last,
 //! because the other passes would remove them.
 
-pub(crate) mod alias;
+mod alias;
 mod assume;
 mod cse;
 mod dce;
