@@ -28,14 +28,20 @@ pub(super) struct Program<'a> {
 impl Program<'_> {
     /// The hash of everything the machine code depends on.
     ///
-    /// Lines that only say where the source came from do not count: moving a function must not compile it again.
+    /// Lines that only say where the source came from do not count, nor do comments: moving a function must not compile it
+    /// again, and the kernel of an eager op is the same for every rank.
     pub(super) fn key(&self) -> Key {
         let fixed = [env!("CARGO_PKG_VERSION"), self.arch];
         let key = fixed.iter().chain(&nvrtc::OPTIONS).fold(Key::START, |key, text| key.and(text.as_bytes()));
         let key = self.defines.iter().fold(key, |key, (name, value)| key.and(name.as_bytes()).and(value.as_bytes()));
-        let lines = self.source.split('\n').filter(|line| !nvrtc::is_line_directive(line));
+        let lines = self.source.split('\n').filter(|line| !nvrtc::is_line_directive(line) && !is_comment(line));
         lines.fold(key, |key, line| key.and(line.as_bytes()))
     }
+}
+
+/// Whether a line of source is for people only. One that ends in a backslash goes on in the next line and counts.
+fn is_comment(line: &str) -> bool {
+    line.trim_start().starts_with("//") && !line.ends_with('\\')
 }
 
 /// A 128-bit FNV-1a hash: the same in every build and on every machine, unlike the standard library's.
@@ -135,6 +141,8 @@ mod tests {
     #[test]
     fn where_the_source_came_from_is_not_in_the_key() {
         assert_eq!(key("#line 3 \"m.rs\"\na", "sm_80", &[]), key("#line 9 \"m.rs\"\na", "sm_80", &[]));
+        assert_eq!(key("// x [B, S]\na", "sm_80", &[]), key("  // x [B]\na", "sm_80", &[]));
+        assert_ne!(key("// a \\\nb", "sm_80", &[]), key("// c \\\nb", "sm_80", &[]));
     }
 
     #[test]

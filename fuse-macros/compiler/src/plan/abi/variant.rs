@@ -226,6 +226,10 @@ impl Variant {
             Kind::Map if steps.contains(&Step::Across) => (Walk::Tiled, 1),
             Kind::Map => (Walk::Plain, widest),
         };
+        // An access of one point looks only at whether its operand is turned: one text serves all steps.
+        if vec == 1 {
+            steps.iter_mut().filter(|step| **step != Step::Across).for_each(|step| *step = Step::Apart);
+        }
         Variant { outer: axes.outer.len(), inner: axes.inner.len(), vec, steps, wide: axes.is_wide(), walk }
     }
 
