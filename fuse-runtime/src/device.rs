@@ -39,6 +39,11 @@ impl Device {
         Ok(Device(Place::Cuda(ordinal)))
     }
 
+    /// A device that runs nothing and notes what it is asked to, see [`crate::rt::recorder`].
+    pub(crate) fn recorder() -> Self {
+        Device(Place::Cuda(crate::cuda::RECORDER))
+    }
+
     /// The device named by `FUSE_DEVICE` (`cpu` or `cuda:N`), else the first GPU, else the processor.
     ///
     /// Panics where `FUSE_DEVICE` names a device that does not exist: silently running elsewhere would mislead.

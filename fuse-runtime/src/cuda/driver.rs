@@ -5,7 +5,7 @@ use super::fault::Fault;
 use super::memory::Staging;
 use super::module::Functions;
 use super::once::OnceMap;
-use super::recorder::Recorder;
+use super::recorder::{RECORDER, Recorder};
 use super::status::{check, failure};
 use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::sys::{self, CUdevice_attribute, CUdevice_attribute_enum as attribute, CUresult};
@@ -73,7 +73,10 @@ impl Context {
     /// The context of the device with this number, opened by the first call.
     pub fn get(ordinal: usize) -> Result<Arc<Context>> {
         static CONTEXTS: LazyLock<OnceMap<usize, Arc<Context>>> = LazyLock::new(OnceMap::new);
-        CONTEXTS.get_or_try_make(ordinal, || open(ordinal).map(Arc::new))
+        CONTEXTS.get_or_try_make(ordinal, || match ordinal {
+            RECORDER => Ok(Context::recording("sm_90a")),
+            ordinal => open(ordinal).map(Arc::new),
+        })
     }
 
     /// Whether this machine has a driver and a device.
@@ -83,10 +86,10 @@ impl Context {
 
     /// A context without a GPU that notes what it is asked to do, see [`Context::recorded`].
     pub(crate) fn recording(arch: &str) -> Arc<Context> {
-        let recorder = Recorder::new();
-        let fault = Fault::on_host();
+        let (facts, fault) = (Facts::of_recorder(arch), Fault::on_host());
+        let recorder = Recorder::new(facts.memory_bytes);
         Arc::new(Context {
-            facts: Facts::of_recorder(arch),
+            facts,
             backend: Backend::Recording(recorder),
             functions: Functions::new(),
             libraries: Libraries::new(),
@@ -101,7 +104,13 @@ impl Context {
 
     /// Free and total device memory in bytes, as the driver sees it; memory kept in the pool counts as used.
     pub fn memory_info(&self) -> Result<(usize, usize)> {
-        let Backend::Real(real) = &self.backend else { return Ok((self.facts.memory_bytes, self.facts.memory_bytes)) };
+        let real = match &self.backend {
+            Backend::Real(real) => real,
+            Backend::Recording(recorder) => {
+                let total = self.facts.memory_bytes;
+                return Ok((total - recorder.in_use(), total));
+            }
+        };
         real.make_current()?;
         let (mut free, mut total) = (0, 0);
         // SAFETY: the driver writes two sizes.
@@ -253,7 +262,7 @@ impl Facts {
     /// An H200 under another name, so that what tests see planned is what runs there.
     fn of_recorder(arch: &str) -> Facts {
         Facts {
-            ordinal: 0,
+            ordinal: RECORDER,
             name: "recorder".into(),
             arch: arch.into(),
             driver_version: 13000,

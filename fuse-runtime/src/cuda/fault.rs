@@ -13,9 +13,7 @@
 //! thread writes `last_call`, so that later kernels of the same call see that it has failed and leave what they would
 //! write in place as it was.
 
-#[cfg(test)]
-use super::driver::Backend;
-use super::driver::Context;
+use super::driver::{Backend, Context};
 use super::once::lock;
 use super::status::check;
 use crate::error::Result;
@@ -130,7 +128,6 @@ impl Context {
     }
 
     /// Writes the record as a kernel would, for tests on a recording context.
-    #[cfg(test)]
     pub(crate) fn record_fault(&self, fault: FaultRecord) {
         assert!(matches!(self.backend, Backend::Recording(_)), "only a recording context has no kernels that write");
         // SAFETY: the record of a recording context is written by the host alone, under the lock.

@@ -24,7 +24,7 @@ impl Buffer {
         let address = match &context.backend {
             _ if len == 0 => 0,
             Backend::Real(real) => real.allocate(context, len)?,
-            Backend::Recording(recorder) => recorder.allocate(len),
+            Backend::Recording(recorder) => recorder.allocate(len).ok_or_else(|| no_room(context, len))?,
         };
         Ok(Buffer { context: context.clone(), address, len })
     }
@@ -111,11 +111,15 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if let (Backend::Real(real), true) = (&self.context.backend, self.address != 0) {
-            // A failure here means that the device or the driver is gone, and the memory with it.
-            let _ = real.make_current();
-            // SAFETY: the address came from the pool, and work that uses it was launched earlier on the same stream.
-            let _ = unsafe { sys::cuMemFreeAsync(self.address, real.stream) };
+        match &self.context.backend {
+            _ if self.address == 0 => {}
+            Backend::Real(real) => {
+                // A failure here means that the device or the driver is gone, and the memory with it.
+                let _ = real.make_current();
+                // SAFETY: the address came from the pool, and work that uses it was launched earlier on the same stream.
+                let _ = unsafe { sys::cuMemFreeAsync(self.address, real.stream) };
+            }
+            Backend::Recording(recorder) => recorder.free(self.len),
         }
     }
 }
@@ -221,7 +225,10 @@ impl Context {
     }
 
     fn pool_bytes(&self, which: sys::CUmemPool_attribute_enum) -> Result<usize> {
-        let Backend::Real(real) = &self.backend else { return Ok(0) };
+        let real = match &self.backend {
+            Backend::Real(real) => real,
+            Backend::Recording(recorder) => return Ok(recorder.in_use()),
+        };
         let mut bytes = 0u64;
         // SAFETY: the pool lives as long as the device, and the attributes asked for are u64s.
         let status = unsafe { sys::cuMemPoolGetAttribute(real.pool, which, (&raw mut bytes).cast()) };

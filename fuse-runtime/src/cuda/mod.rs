@@ -6,7 +6,7 @@
 //! - `module` loads a cubin as `Function`s and launches them with `Args`.
 //! - `fault` is the record in which kernels note an index out of range or a division by zero.
 //! - `matmul` says products of matrices in the terms of the library, `cublaslt` runs them.
-//! - `recorder` stands in for a GPU in tests: it notes the launches.
+//! - `recorder` stands in for a GPU in tests: it notes the launches and the programs, and counts the memory.
 //!
 //! The libraries are opened at run time and asked for before the first use, because the bindings panic on a missing one:
 //! without a driver there are no contexts, without NVRTC only kernels in the cache load, without cuBLASLt
@@ -18,9 +18,6 @@
 //!
 //! **Threads.** Contexts, buffers and functions are shared freely. Each entry point makes the context current on the
 //! calling thread, no lock is held across a launch.
-
-// The recorder stands in for a GPU in tests, and nothing else makes one.
-#![cfg_attr(not(test), allow(dead_code))]
 
 mod args;
 mod cache;
@@ -47,5 +44,4 @@ pub(crate) use driver::probe;
 pub(crate) use fault::FaultRecord;
 pub(crate) use matmul::{Matmul, Matrix};
 pub(crate) use module::Function;
-#[cfg(test)]
-pub(crate) use recorder::Recorded;
+pub(crate) use recorder::{RECORDER, Recorded};

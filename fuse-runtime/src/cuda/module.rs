@@ -67,7 +67,10 @@ impl Context {
         let key = program.key().and(entry.as_bytes());
         self.functions.get_or_try_make(key, || match &self.backend {
             Backend::Real(real) => real.load(&Cache::of_user().cubin(&program)?, entry, self.facts().driver_version),
-            Backend::Recording(_) => Ok(Function::new(entry, std::ptr::null_mut(), 0, None)),
+            Backend::Recording(recorder) => {
+                recorder.note_program(key);
+                Ok(Function::new(entry, std::ptr::null_mut(), 0, None))
+            }
         })
     }
 

@@ -1,10 +1,17 @@
 //! A stand-in for a GPU that notes what it is asked to do, for tests of the dispatch path.
+//!
+//! It gives out addresses nothing lies at, as many bytes as an H200 has; what is read from them is 0.
 
+use super::cache::Key;
 use super::driver::{Backend, Context};
 use super::matmul::Matmul;
 use super::once::lock;
+use std::collections::HashSet;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// The number of the recording device; no machine has so many.
+pub(crate) const RECORDER: usize = u32::MAX as usize;
 
 /// Something a recording context was asked to run.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,21 +33,48 @@ pub(crate) enum Recorded {
     Matmul(Matmul),
 }
 
-/// The notes, and the next address to give out.
+/// The notes, the programs it was asked to load, and its memory.
 pub(super) struct Recorder {
     notes: Mutex<Vec<Recorded>>,
+    programs: Mutex<HashSet<Key>>,
     next_address: AtomicU64,
+    in_use: AtomicUsize,
+    memory: usize,
 }
 
 impl Recorder {
-    /// No notes yet.
-    pub(super) fn new() -> Recorder {
-        Recorder { notes: Mutex::new(Vec::new()), next_address: AtomicU64::new(0x7000_0000_0000) }
+    /// No notes yet, and so many bytes of memory.
+    pub(super) fn new(memory: usize) -> Recorder {
+        Recorder {
+            notes: Mutex::default(),
+            programs: Mutex::default(),
+            next_address: AtomicU64::new(0x7000_0000_0000),
+            in_use: AtomicUsize::new(0),
+            memory,
+        }
     }
 
-    /// An address nothing lies at, aligned as the pool of a GPU aligns; addresses are never reused.
-    pub(super) fn allocate(&self, len: usize) -> u64 {
-        self.next_address.fetch_add((len as u64).next_multiple_of(256), Ordering::Relaxed)
+    /// An address nothing lies at, aligned as the pool of a GPU aligns, or `None` where the memory is used up; addresses are
+    /// never reused.
+    pub(super) fn allocate(&self, len: usize) -> Option<u64> {
+        let room = |used: usize| used.checked_add(len).filter(|&used| used <= self.memory);
+        self.in_use.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).ok()?;
+        Some(self.next_address.fetch_add((len as u64).next_multiple_of(256), Ordering::Relaxed))
+    }
+
+    /// Takes `len` bytes back.
+    pub(super) fn free(&self, len: usize) {
+        self.in_use.fetch_sub(len, Ordering::Relaxed);
+    }
+
+    /// The bytes given out and not taken back.
+    pub(super) fn in_use(&self) -> usize {
+        self.in_use.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a program would be compiled.
+    pub(super) fn note_program(&self, key: Key) {
+        lock(&self.programs).insert(key);
     }
 
     /// Notes one more.
@@ -50,6 +84,14 @@ impl Recorder {
 }
 
 impl Context {
+    /// How many programs a recording context was asked to load; 0 on a GPU.
+    pub(crate) fn recorded_programs(&self) -> usize {
+        match &self.backend {
+            Backend::Recording(recorder) => lock(&recorder.programs).len(),
+            Backend::Real(_) => 0,
+        }
+    }
+
     /// Takes what a recording context has noted since the last time; nothing on a GPU.
     pub(crate) fn recorded(&self) -> Vec<Recorded> {
         match &self.backend {

@@ -7,6 +7,7 @@ mod host;
 mod indexed;
 mod ins;
 mod outs;
+pub mod recorder;
 mod report;
 mod scalar;
 mod segment;

@@ -1,0 +1,46 @@
+//! A device that runs nothing: it takes tensors and launches as a GPU does and notes them. What is read from it is 0.
+//!
+//! Tests show with it, on machines without a GPU, everything of a dispatch but its results.
+
+use crate::cuda::{Context, FaultRecord, RECORDER, Recorded};
+use crate::device::Device;
+use std::sync::Arc;
+
+/// A kernel that was launched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// The name of the kernel; `matmul` for a product by the library.
+    pub kernel: String,
+    /// The packed arguments; none of a product.
+    pub args: Vec<u8>,
+}
+
+/// The device; there is one in a process.
+pub fn device() -> Device {
+    Device::recorder()
+}
+
+/// Takes the launches since the last time.
+pub fn launches() -> Vec<Launch> {
+    let launch = |noted| match noted {
+        Recorded::Launch { entry, args, .. } => Launch { kernel: entry.into(), args: args.into() },
+        Recorded::Matmul(_) => Launch { kernel: "matmul".to_owned(), args: Vec::new() },
+    };
+    context().recorded().into_iter().map(launch).collect()
+}
+
+/// How many programs would have been compiled so far, each for one kernel in one variant.
+pub fn programs() -> usize {
+    context().recorded_programs()
+}
+
+/// Writes a fault as a kernel of the latest call would, of the op at this place of the plan.
+pub fn fault(code: u32, op: u32) {
+    let context = context();
+    let call = context.next_call() - 1;
+    context.record_fault(FaultRecord { code, op, call, value: 7, extent: 3, last_call: call });
+}
+
+fn context() -> Arc<Context> {
+    Context::get(RECORDER).expect("recording takes no GPU")
+}
