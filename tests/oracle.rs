@@ -10,7 +10,7 @@ mod common;
 mod samples;
 
 use bounds::Room;
-use common::{Lay, device, first_difference, lay_out, value_of};
+use common::{Lay, device, first_difference, lay_out, on_all_cores, report_programs, value_of};
 use fuse_compiler::graph::Graph;
 use fuse_compiler::graph::eval::{Host, Value, eval};
 use fuse_compiler::op::{Call, Class, Literal, Num, Op, OpEffect, Val, table};
@@ -72,25 +72,27 @@ fn ops() -> impl Iterator<Item = Op> {
 }
 
 fn every_op(dtype: DType) {
-    let mut failures = vec![];
-    for op in ops().filter(|op| op.accepts.contains(dtype)) {
-        for dims in SHAPES {
-            for sample in samples(op, dtype, dims) {
-                let verdict = catch_unwind(|| compare(op, &sample))
-                    .unwrap_or_else(|_| Err(format!("panic\n    {}", show(&sample))));
-                failures.extend(verdict.err().map(|text| format!("{}: {text}", op.name)));
-            }
-        }
-    }
-    failures.sort();
+    let with_shapes = |op: Op| SHAPES.iter().map(move |dims| (op, *dims));
+    let work: Vec<(Op, &[usize])> = ops().filter(|op| op.accepts.contains(dtype)).flat_map(with_shapes).collect();
+    let failures: Vec<String> = on_all_cores(&work, |&(op, dims)| wrong_calls(op, dtype, dims)).concat();
+    report_programs(&format!("every op in {dtype}"));
     let shown = failures.iter().take(40).map(String::as_str).collect::<Vec<_>>().join("\n");
     assert!(failures.is_empty(), "{} calls in {dtype} are wrong:\n{shown}", failures.len());
+}
+
+/// What is wrong with the calls of an op whose receiver has these extents.
+fn wrong_calls(op: Op, dtype: DType, dims: &[usize]) -> Vec<String> {
+    let verdict = |sample: &Sample| {
+        catch_unwind(|| compare(op, sample)).unwrap_or_else(|_| Err(format!("panic\n    {}", show(sample))))
+    };
+    let failures = samples(op, dtype, dims).into_iter().filter_map(|sample| verdict(&sample).err());
+    failures.map(|text| format!("{}: {text}", op.name)).collect()
 }
 
 /// Compares one call in every layout.
 fn compare(op: Op, sample: &Sample) -> Result<(), String> {
     let mut reference = None;
-    for lay in Lay::ALL {
+    let verdicts = Lay::ALL.map(|lay| {
         let call = in_layout(sample, lay);
         let want = match &reference {
             Some(known) if lay != Lay::Broadcast => Clone::clone(known),
@@ -103,10 +105,10 @@ fn compare(op: Op, sample: &Sample) -> Result<(), String> {
             (Ok(_), Err(error)) => Err(format!("refused: {error}")),
             (Err(reason), Ok(_)) => Err(format!("not refused: {reason}")),
         };
-        verdict.map_err(|text| format!("{text}\n    {lay:?} {}", show(sample)))?;
         reference = Some(want);
-    }
-    Ok(())
+        verdict.map_err(|text| format!("{text}\n    {lay:?} {}", show(sample)))
+    });
+    verdicts.into_iter().collect()
 }
 
 fn in_layout(sample: &Sample, lay: Lay) -> Sample {

@@ -19,10 +19,11 @@ mod shrink;
 #[path = "random/source.rs"]
 mod source;
 
-use common::{device, same_bits, seeds};
+use common::{device, on_all_cores, report_programs, same_bits, seeds};
 use compiled::Function;
 use fuse_compiler::op::{Op, table};
-use program::Program;
+use fuse_runtime::{Device, Error, RawTensor};
+use program::{Program, Trace};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::RwLock;
 
@@ -44,10 +45,7 @@ fn caught<R>(body: impl FnOnce() -> R) -> Result<R, String> {
 
 fn compare_or_panic(program: &Program) -> Result<(), String> {
     let _alone = program.draws().then(|| DRAWS.write().unwrap_or_else(|poisoned| poisoned.into_inner()));
-    seed(program);
-    let eager = program.eager();
-    seed(program);
-    match (eager, program.compiled()) {
+    match run_twice(program) {
         (Ok(trace), Ok(results)) => {
             for (k, (got, out)) in results.iter().zip(&program.outs).enumerate() {
                 same_bits(got, &trace[out.step][out.out]).map_err(|text| format!("result {k}: {text}"))?;
@@ -58,6 +56,14 @@ fn compare_or_panic(program: &Program) -> Result<(), String> {
         (Ok(_), Err(error)) => Err(format!("compiled fails: {error}")),
         (Err(error), Ok(_)) => Err(format!("eager fails: {error}")),
     }
+}
+
+/// The results of every step run by itself, and of the whole.
+fn run_twice(program: &Program) -> (Result<Trace, Error>, Result<Vec<RawTensor>, Error>) {
+    seed(program);
+    let eager = program.eager(device());
+    seed(program);
+    (eager, program.compiled())
 }
 
 fn seed(program: &Program) {
@@ -72,10 +78,18 @@ fn make(seed: u64) -> Program {
     caught(|| generate::program(seed)).unwrap_or_else(|text| panic!("seed {seed} makes no program: {text}"))
 }
 
-/// Checks a range of seeds and gives a report of the first that fails, made small.
-fn check(seeds: impl Iterator<Item = u64>) {
-    let failures: Vec<(u64, Program)> =
-        seeds.map(|seed| (seed, make(seed))).filter(|(_, program)| compare(program).is_err()).collect();
+/// Checks programs of seeds and gives a report of the first that fail, made small.
+fn check(seeds: &[u64]) {
+    let made = on_all_cores(seeds, |&seed| (seed, make(seed)));
+    let (drawing, others): (Vec<_>, Vec<_>) = made.into_iter().partition(|(_, program)| program.draws());
+    let differs = |item: &(u64, Program)| compare(&item.1).is_err().then(|| item.clone());
+    let mut failures = on_all_cores(&others, differs);
+    // One program has the generator at a time: what takes long on a GPU, compiling, is done before.
+    on_all_cores(if device().is_cpu() { &[] } else { &drawing[..] }, |(_, program)| {
+        drop(caught(|| run_twice(program)))
+    });
+    failures.extend(drawing.iter().map(differs));
+    let failures: Vec<(u64, Program)> = failures.into_iter().flatten().collect();
     let reports: Vec<String> = failures.iter().take(5).map(|(seed, program)| report(*seed, program)).collect();
     let all: Vec<u64> = failures.iter().map(|(seed, _)| *seed).collect();
     assert!(failures.is_empty(), "{} programs differ: {all:?}\n\n{}", failures.len(), reports.join("\n"));
@@ -95,37 +109,18 @@ fn report(seed: u64, program: &Program) -> String {
     format!("seed {seed}: {reason}\n{graph}\n{}\n", inputs.join("\n"))
 }
 
-/// A quarter of the seeds: tests run side by side.
-fn quarter(k: u64) {
+#[test]
+fn programs_equal_themselves_op_by_op() {
     match std::env::var("FUSE_SEED") {
-        Ok(seed) => check([seed.parse().expect("FUSE_SEED is a number")].into_iter()),
-        Err(_) => check((0..seeds(2000)).filter(|seed| seed % 4 == k)),
+        Ok(seed) => check(&[seed.parse().expect("FUSE_SEED is a number")]),
+        Err(_) => check(&(0..seeds(2000)).collect::<Vec<_>>()),
     }
-}
-
-#[test]
-fn programs_of_seeds_0_4_8() {
-    quarter(0);
-}
-
-#[test]
-fn programs_of_seeds_1_5_9() {
-    quarter(1);
-}
-
-#[test]
-fn programs_of_seeds_2_6_10() {
-    quarter(2);
-}
-
-#[test]
-fn programs_of_seeds_3_7_11() {
-    quarter(3);
+    report_programs("random programs");
 }
 
 #[test]
 fn every_regular_op_is_in_some_program() {
-    let programs: Vec<Program> = (0..500).map(make).collect();
+    let programs = on_all_cores(&(0..500).collect::<Vec<_>>(), |&seed| make(seed));
     let has = |op: &Op, program: &Program| program.calls().any(|called| called == *op);
     let missing: Vec<&str> = table()
         .iter()
@@ -140,7 +135,7 @@ fn every_regular_op_is_in_some_program() {
 #[test]
 fn compiled_functions_equal_their_eager_twins() {
     let check = |function: &Function| caught(|| function.check()).and_then(|verdict| verdict);
-    let failures: Vec<String> = generated::FUNCTIONS.iter().filter_map(|function| check(function).err()).collect();
+    let failures: Vec<String> = on_all_cores(generated::FUNCTIONS, check).into_iter().filter_map(Result::err).collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
@@ -151,8 +146,9 @@ const FUNCTIONS: usize = 32;
 #[test]
 #[ignore = "writes the functions that the other tests of this file compile"]
 fn write_functions() {
-    let usable =
-        |program: &Program| (3..16).contains(&program.calls().count()) && !program.draws() && program.eager().is_ok();
+    let usable = |program: &Program| {
+        (3..16).contains(&program.calls().count()) && !program.draws() && program.eager(Device::cpu()).is_ok()
+    };
     let programs: Vec<(u64, Program)> =
         (0..).map(|seed| (seed, make(seed))).filter(|(_, program)| usable(program)).take(FUNCTIONS).collect();
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/random/generated.rs");

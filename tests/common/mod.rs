@@ -1,23 +1,28 @@
-//! What the suites share: the device under test, sampled values in every layout, and exact comparison.
+//! What the suites share: the device under test, work on all cores, sampled values in every layout, and exact comparison.
 
 // Every test binary uses a part of this.
 #![allow(dead_code, unused_imports)]
 
 mod compare;
 mod layouts;
+mod parallel;
 mod sample;
 mod values;
 
 pub use compare::{first_difference, same_bits, ulp};
 pub use layouts::{Lay, lay_out};
+pub use parallel::{on_all_cores, report_programs};
 pub use sample::{Rng, SPECIAL};
 pub use values::{raw_of, value_of};
 
 use fuse_runtime::Device;
+use fuse_runtime::rt::recorder;
 
-/// The device under test: `FUSE_DEVICE`, or the processor.
+/// The device under test: `FUSE_DEVICE`, or the processor. `FUSE_DEVICE=recorder` takes launches and runs nothing, so that no
+/// result is right, but what would be compiled can be counted.
 pub fn device() -> Device {
     match std::env::var("FUSE_DEVICE") {
+        Ok(name) if name == "recorder" => recorder::device(),
         Ok(name) => name.parse().expect("FUSE_DEVICE names a device of this machine"),
         Err(_) => Device::cpu(),
     }

@@ -6,7 +6,7 @@ use crate::program::{Operand, Param, Program, Ref, Size, Step, Trace};
 use fuse_compiler::graph::eval::Value;
 use fuse_compiler::op::{Attr, Call, Class, Literal, Op, OpEffect, ParamKind, table};
 use fuse_compiler::types::DType;
-use fuse_runtime::RawTensor;
+use fuse_runtime::{Device, RawTensor};
 
 /// Extents to choose from: the sizes at which vectors and tails begin and end, in few elements.
 const EXTENTS: [usize; 9] = [0, 1, 1, 2, 3, 4, 5, 17, 33];
@@ -40,7 +40,7 @@ pub struct Generator {
     trace: Trace,
 }
 
-/// The program of a seed.
+/// The program of a seed. Its steps run on the processor, which tells what fits together, whatever device is under test.
 pub fn program(seed: u64) -> Program {
     let rng = Rng::new(seed);
     let mut generator = Generator { rng, program: Program { steps: vec![], outs: vec![] }, trace: vec![] };
@@ -57,7 +57,7 @@ pub fn program(seed: u64) -> Program {
 impl Generator {
     /// Adds a step, if it works and is not too large.
     fn add(&mut self, step: Step) -> Option<Ref> {
-        let results = step.eager(&self.trace).ok()?;
+        let results = step.eager(&self.trace, Device::cpu()).ok()?;
         if results.iter().any(|result| result.numel() > LARGEST || result.shape().len() > 5) {
             return None;
         }

@@ -7,7 +7,7 @@ use fuse_compiler::op::{Attr, Build, Fault, Literal, Op, OpEffect, Val};
 use fuse_compiler::types::{DType, Dim};
 use fuse_runtime::eager::{self, Arg};
 use fuse_runtime::rt::run_graph;
-use fuse_runtime::{Error, RawTensor};
+use fuse_runtime::{Device, Error, RawTensor};
 
 /// A value of a program: a result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,10 +68,10 @@ pub type Trace = Vec<Vec<RawTensor>>;
 
 impl Step {
     /// Runs one step on what the earlier ones gave.
-    pub fn eager(&self, trace: &Trace) -> Result<Vec<RawTensor>, Error> {
+    pub fn eager(&self, trace: &Trace, device: Device) -> Result<Vec<RawTensor>, Error> {
         let value = |at: &Ref| trace[at.step][at.out].clone();
         match self {
-            Step::Input(value, lay) => Ok(vec![lay_out(value, *lay, device())]),
+            Step::Input(value, lay) => Ok(vec![lay_out(value, *lay, device)]),
             Step::Call(op, operands, params) => {
                 let arg = |operand: &Operand| match operand {
                     Operand::Value(at) => Arg::Tensor(value(at)),
@@ -84,7 +84,7 @@ impl Step {
                 };
                 let attr = |param: &Param| param.attr(&|size| Dim::Const(known(size) as i64));
                 let args: Vec<Arg> = operands.iter().map(arg).collect();
-                eager::run(device(), op.name, &args, &params.iter().map(attr).collect::<Vec<_>>())
+                eager::run(device, op.name, &args, &params.iter().map(attr).collect::<Vec<_>>())
             }
         }
     }
@@ -125,10 +125,10 @@ impl Param {
 
 impl Program {
     /// Runs every step by itself.
-    pub fn eager(&self) -> Result<Trace, Error> {
+    pub fn eager(&self, device: Device) -> Result<Trace, Error> {
         let mut trace = vec![];
         for step in &self.steps {
-            let results = step.eager(&trace)?;
+            let results = step.eager(&trace, device)?;
             trace.push(results);
         }
         Ok(trace)

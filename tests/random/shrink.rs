@@ -2,6 +2,7 @@
 
 use crate::common::{Lay, value_of};
 use crate::program::{Program, Ref, Step};
+use fuse_runtime::Device;
 
 /// The smallest program found that `fails`: one result, values in the place of the steps that made them, plain layouts.
 pub fn shrink(program: Program, fails: &dyn Fn(&Program) -> bool) -> Program {
@@ -49,7 +50,7 @@ fn earlier_results(program: &Program) -> Vec<Program> {
 
 /// The program with an argument in the place of one step.
 fn cut_short(program: &Program) -> Vec<Program> {
-    let Ok(trace) = program.eager() else { return vec![] };
+    let Ok(trace) = program.eager(Device::cpu()) else { return vec![] };
     let calls =
         (0..program.steps.len()).filter(|&at| matches!(program.steps[at], Step::Call(..)) && trace[at].len() == 1);
     let cut = |at: usize| {

@@ -3,6 +3,7 @@
 use crate::program::{Operand, Param, Program, Size, Step};
 use fuse_compiler::op::{Attr, Call, Literal, Op, ParamKind};
 use fuse_compiler::types::DType;
+use fuse_runtime::Device;
 use std::fmt::Write;
 
 /// The ops whose index operand must stay in range, with its place.
@@ -87,7 +88,7 @@ struct Types(Vec<(DType, usize)>);
 
 impl Types {
     fn of(program: &Program) -> Types {
-        let trace = program.eager().expect("programs that fail are not written");
+        let trace = program.eager(Device::cpu()).expect("programs that fail are not written");
         Types(trace.iter().map(|results| (results[0].dtype(), results[0].layout().rank())).collect())
     }
 
