@@ -79,6 +79,7 @@ fn run_on_cuda(
         draws,
         number: context.next_call(),
     };
+    cuda.warm(&program.plan, || Buffers::new(call, sizes));
     cuda.announce(&program.plan);
     for (k, step) in program.plan.steps.iter().enumerate() {
         buffers.start_step(k as u32);

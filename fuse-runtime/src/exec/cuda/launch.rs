@@ -47,8 +47,13 @@ impl Functions {
         Ok(function)
     }
 
+    /// Whether a kernel was loaded on a device.
+    pub(super) fn has_some(&self, ordinal: usize) -> bool {
+        read(&self.loaded).keys().any(|(on, ..)| *on == ordinal)
+    }
+
     /// What can be known of a launch from its layouts.
-    fn prepare(&self, call: &CudaCall<'_>, kernel: &Kernel, geometry: &Geometry) -> Result<Arc<Prepared>> {
+    pub(super) fn prepare(&self, call: &CudaCall<'_>, kernel: &Kernel, geometry: &Geometry) -> Result<Arc<Prepared>> {
         let key = (call.ordinal, std::ptr::from_ref(kernel), geometry.clone());
         if let Some(prepared) = read(&self.prepared).get(&key) {
             return Ok(prepared.clone());

@@ -6,6 +6,7 @@ mod call;
 mod launch;
 mod matmul;
 mod scratch;
+mod warm;
 
 pub(crate) use call::{CudaCall, describe_fault};
 pub(crate) use launch::Functions;
