@@ -6,6 +6,7 @@
 //! | `FUSE_DEVICE` | the device of `Device::best()`: `cpu` or `cuda:N` |
 //! | `FUSE_LOG` | topics to write lines about: `compile,launch,cache,tune,break` |
 //! | `FUSE_CACHE_DIR` | the folder of compiled kernels, read by the cache on disk |
+//! | `FUSE_WITHOUT` | libraries to do without as if they were not installed: `nvrtc,cublaslt` |
 
 use crate::log;
 use std::sync::OnceLock;
@@ -30,6 +31,11 @@ pub(crate) fn device() -> Option<String> {
 /// The topics that `FUSE_LOG` lists.
 pub(crate) fn log_topics() -> String {
     variable("FUSE_LOG").unwrap_or_default()
+}
+
+/// Whether `FUSE_WITHOUT` lists a library.
+pub(crate) fn is_without(library: &str) -> bool {
+    variable("FUSE_WITHOUT").is_some_and(|list| list.split(',').any(|name| name.trim() == library))
 }
 
 /// A variable that is set and not empty.

@@ -3,6 +3,7 @@
 use super::driver::{Context, Real};
 use super::matmul::{Matmul, Problem, Stored};
 use super::once::OnceMap;
+use crate::env::is_without;
 use crate::error::{Error, Result};
 use crate::log::{self, Topic};
 use cudarc::cublaslt::sys::{
@@ -51,10 +52,11 @@ impl Context {
     }
 }
 
-fn is_present() -> bool {
+/// Whether the library is installed and not to be done without.
+pub(super) fn is_present() -> bool {
     static PRESENT: OnceLock<bool> = OnceLock::new();
     // SAFETY: this only opens and closes the library; its initialisers have no preconditions.
-    *PRESENT.get_or_init(|| unsafe { sys::is_culib_present() })
+    *PRESENT.get_or_init(|| !is_without("cublaslt") && unsafe { sys::is_culib_present() })
 }
 
 impl Library {

@@ -6,6 +6,7 @@
 
 use super::driver::{Backend, Context};
 use super::recorder::Recorded;
+use crate::env;
 use crate::error::Result;
 use crate::log::{self, Topic};
 use fuse_compiler::types::DType;
@@ -60,6 +61,7 @@ impl Context {
             Backend::Real(real) => {
                 self.library(real)?.map_or(Ok(false), |library| library.run(real, matmul, problem))?
             }
+            Backend::Recording(_) if env::is_without("cublaslt") => false,
             Backend::Recording(recorder) => {
                 recorder.note(Recorded::Matmul(*matmul));
                 true

@@ -69,6 +69,9 @@ impl Context {
             Backend::Real(real) => real.load(&Cache::of_user().cubin(&program)?, entry, self.facts().driver_version),
             Backend::Recording(recorder) => {
                 recorder.note_program(key);
+                if recorder.compiles() {
+                    Cache::of_user().cubin(&program)?;
+                }
                 Ok(Function::new(entry, std::ptr::null_mut(), 0, None))
             }
         })

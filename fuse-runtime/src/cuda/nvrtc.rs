@@ -1,6 +1,7 @@
 //! Compiling CUDA text to machine code of one architecture with NVRTC.
 
 use super::cache::Program;
+use crate::env;
 use crate::error::{Error, Result};
 use crate::log::{self, Topic};
 use cudarc::nvrtc::sys::{self, nvrtcResult};
@@ -35,7 +36,7 @@ impl Nvrtc {
         static FOUND: OnceLock<Option<Nvrtc>> = OnceLock::new();
         *FOUND.get_or_init(|| {
             // SAFETY: this only opens and closes the library; its initialisers have no preconditions.
-            let present = unsafe { sys::is_culib_present() };
+            let present = !env::is_without("nvrtc") && unsafe { sys::is_culib_present() };
             let (mut major, mut minor) = (0, 0);
             // SAFETY: the library is there and writes two numbers.
             let known = present && unsafe { sys::nvrtcVersion(&mut major, &mut minor) } == nvrtcResult::NVRTC_SUCCESS;

@@ -8,7 +8,7 @@ use super::matmul::Matmul;
 use super::once::lock;
 use std::collections::HashSet;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// The number of the recording device; no machine has so many.
 pub(crate) const RECORDER: usize = u32::MAX as usize;
@@ -37,6 +37,7 @@ pub(crate) enum Recorded {
 pub(super) struct Recorder {
     notes: Mutex<Vec<Recorded>>,
     programs: Mutex<HashSet<Key>>,
+    compiles: AtomicBool,
     next_address: AtomicU64,
     in_use: AtomicUsize,
     memory: usize,
@@ -48,6 +49,7 @@ impl Recorder {
         Recorder {
             notes: Mutex::default(),
             programs: Mutex::default(),
+            compiles: AtomicBool::new(false),
             next_address: AtomicU64::new(0x7000_0000_0000),
             in_use: AtomicUsize::new(0),
             memory,
@@ -72,6 +74,11 @@ impl Recorder {
         self.in_use.load(Ordering::Relaxed)
     }
 
+    /// Whether programs are compiled, and kept on disk, as for a GPU.
+    pub(super) fn compiles(&self) -> bool {
+        self.compiles.load(Ordering::Relaxed)
+    }
+
     /// Notes that a program would be compiled.
     pub(super) fn note_program(&self, key: Key) {
         lock(&self.programs).insert(key);
@@ -84,6 +91,13 @@ impl Recorder {
 }
 
 impl Context {
+    /// Makes a recording context compile the programs it is asked to load.
+    pub(crate) fn compile_recorded(&self) {
+        if let Backend::Recording(recorder) = &self.backend {
+            recorder.compiles.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// How many programs a recording context was asked to load; 0 on a GPU.
     pub(crate) fn recorded_programs(&self) -> usize {
         match &self.backend {

@@ -34,6 +34,11 @@ pub fn programs() -> usize {
     context().recorded_programs()
 }
 
+/// From now on programs are compiled and kept on disk as for a GPU, which takes NVRTC.
+pub fn compile_programs() {
+    context().compile_recorded();
+}
+
 /// Writes a fault as a kernel of the latest call would, of the op at this place of the plan.
 pub fn fault(code: u32, op: u32) {
     let context = context();
