@@ -70,9 +70,10 @@ fn variants(kernel: &Kernel) -> Vec<Variant> {
     let splits = abi::arguments(kernel).iter().any(|arg| matches!(arg, abi::Arg::Partial(_)));
     let walks = match kernel.kind {
         Kind::Row => [
-            Walk::Keep { team: 32, items: 2 },
-            Walk::Keep { team: 128, items: 4 },
-            Walk::Keep { team: 256, items: 16 },
+            Walk::Keep { team: 32, items: 2, whole: false },
+            Walk::Keep { team: 64, items: 3, whole: true },
+            Walk::Keep { team: 128, items: 4, whole: false },
+            Walk::Keep { team: 256, items: 16, whole: true },
             Walk::Stream { team: 256 },
             Walk::Stream { team: 1024 },
             Walk::Split,
@@ -128,7 +129,7 @@ impl Nvrtc {
 
     fn compile(&self, text: &str, defines: &[String], arch: &str) -> Result<(), String> {
         let source = CString::new(text).expect("generated text has no NUL");
-        let mut options = vec![format!("--gpu-architecture={arch}"), "-std=c++17".into(), "-fmad=false".into()];
+        let mut options = vec![format!("--gpu-architecture={arch}"), "-std=c++17".into(), "-fmad=false".into(), "-default-device".into()];
         options.extend(defines.iter().map(|d| format!("-D{d}")));
         let options: Vec<CString> =
             options.into_iter().map(|o| CString::new(o).expect("options have no NUL")).collect();

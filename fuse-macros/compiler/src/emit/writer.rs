@@ -31,10 +31,15 @@ impl Writer {
     /// A line that opens a block, its body, and the brace that closes it.
     pub(crate) fn block(&mut self, head: impl AsRef<str>, body: impl FnOnce(&mut Writer)) {
         self.line(format!("{} {{", head.as_ref()));
+        self.indented(body);
+        self.line("}");
+    }
+
+    /// Text one level deeper.
+    pub(crate) fn indented(&mut self, body: impl FnOnce(&mut Writer)) {
         self.depth += 1;
         body(self);
         self.depth -= 1;
-        self.line("}");
     }
 
     /// A loop that is unrolled.

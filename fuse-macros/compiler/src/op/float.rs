@@ -131,7 +131,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         name: "gelu",
         doc: "The Gaussian error linear unit, x / 2 * (1 + erf(x / sqrt(2)))",
         scalar: Some(Scalar {
-            cuda: "fuse_gelu({0})",
+            cuda: "fuse_gelu<{T}>({0})",
             rust: "m::gelu({0})",
             eval: |x| Num::F(0.5 * x[0].f() * (1.0 + erf(x[0].f() * FRAC_1_SQRT_2))),
             ..HEAVY

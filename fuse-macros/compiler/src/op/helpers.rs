@@ -239,11 +239,36 @@ __device__ __forceinline__ unsigned char fuse_powi(unsigned char x, int n) { ret
     floats!("fuse_round", "rintf(x)", "rint(x)"),
     floats!("fuse_sigmoid", "1.0f / (1.0f + expf(-x))", "1.0 / (1.0 + exp(-x))"),
     floats!("fuse_silu", "x / (1.0f + expf(-x))", "x / (1.0 + exp(-x))"),
-    floats!(
-        "fuse_gelu",
-        "0.5f * x * (1.0f + erff(x * 0.707106781f))",
-        "0.5 * x * (1.0 + erf(x * 0.70710678118654752))"
-    ),
+    Helper {
+        name: "fuse_gelu",
+        text: "\
+// x times the normal distribution at x. For halves the distribution at -|x| is 2 to the power of a polynomial fitted on
+// [0, 6]: with a relative error below 2^-18, far below their own rounding, at a third of the instructions.
+__device__ __forceinline__ float fuse_gelu_half(float x)
+{
+    const float t = fabsf(x);
+    float power = -1.5559250e-6f;
+    power = __fmaf_rn(power, t, 5.6946468e-5f);
+    power = __fmaf_rn(power, t, -9.0079196e-4f);
+    power = __fmaf_rn(power, t, 8.4161423e-3f);
+    power = __fmaf_rn(power, t, -5.3818967e-2f);
+    power = __fmaf_rn(power, t, -4.5856428e-1f);
+    power = __fmaf_rn(power, t, -1.1512256f);
+    power = __fmaf_rn(power, t, -0.99999630f);
+    float below;
+    asm(\"ex2.approx.f32 %0, %1;\" : \"=f\"(below) : \"f\"(power));
+    return x * (x < 0.0f ? below : 1.0f - below);
+}
+template <class T> __device__ __forceinline__ float fuse_gelu(float x)
+{
+    return sizeof(T) == 2 ? fuse_gelu_half(x) : 0.5f * x * (1.0f + erff(x * 0.707106781f));
+}
+template <class T> __device__ __forceinline__ double fuse_gelu(double x)
+{
+    return 0.5 * x * (1.0 + erf(x * 0.70710678118654752));
+}
+",
+    },
     floats!(
         "fuse_gelu_tanh",
         "0.5f * x * (1.0f + tanhf(0.797884561f * (x + 0.044715f * x * x * x)))",

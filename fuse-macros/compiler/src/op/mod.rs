@@ -331,7 +331,7 @@ impl Accepts {
 /// The elementwise columns.
 pub struct Scalar {
     /// CUDA C++ over `{0}`, `{1}`, ... in the compute type; may call functions of the table of [`helpers`]. What is put
-    /// in the place of `{0}` is a name or stands in parentheses.
+    /// in the place of `{0}` is a name or stands in parentheses. `{T}` is the element type.
     pub cuda: &'static str,
     /// Rust over `{0}`, `{1}`, ... in the compute type; functions of the runtime's `math` module are written `m::name`.
     pub rust: &'static str,

@@ -24,16 +24,37 @@ static __device__ __forceinline__ int fuse_to_compute(int x) { return x; }
 static __device__ __forceinline__ unsigned char fuse_to_compute(unsigned char x) { return x; }
 static __device__ __forceinline__ bool fuse_to_compute(bool x) { return x; }
 
-// From the compute type to the element type T, to nearest and ties to even.
-template <class T> struct fuse_element { template <class C> static __device__ __forceinline__ T of(C x) { return x; } };
+// The element type T of what is computed in a wider one: to nearest and ties to even.
+template <class T> struct fuse_element {
+    template <class C> static __device__ __forceinline__ T of(C x) { return x; }
+    template <class C> static __device__ __forceinline__ C rounded(C x) { return of(x); }
 
-template <> struct fuse_element<fuse_f16> { static __device__ __forceinline__ fuse_f16 of(float x) { return fuse_to_f16(x); } };
+    static constexpr bool IN_PAIRS = false;
+    static __device__ __forceinline__ T of_bits(unsigned bits) { return (T)(bits & 0xff); }
+    static __device__ __forceinline__ unsigned bits(T x) { return x; }
+};
+
+template <> struct fuse_element<fuse_f16> {
+    static __device__ __forceinline__ fuse_f16 of(float x) { return fuse_to_f16(x); }
+    static __device__ __forceinline__ fuse_f16 of_bits(unsigned bits) { return {(unsigned short)bits}; }
+    static __device__ __forceinline__ unsigned bits(fuse_f16 x) { return x.bits; }
+    static __device__ __forceinline__ float rounded(float x) { return fuse_to_compute(fuse_to_f16(x)); }
+
+#if __CUDA_ARCH__ >= 800
+    static constexpr bool IN_PAIRS = true;
+    static __device__ __forceinline__ unsigned pair(float low, float high)
+    {
+        unsigned both;
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+        return both;
+    }
+#else
+    static constexpr bool IN_PAIRS = false;
+#endif
+};
 
 // A value of the compute type, rounded to the element type T.
-template <class T, class C> static __device__ __forceinline__ C fuse_rounded(C x)
-{
-    return fuse_to_compute(fuse_element<T>::of(x));
-}
+template <class T, class C> static __device__ __forceinline__ C fuse_rounded(C x) { return fuse_element<T>::rounded(x); }
 
 // Extents of the axes a kernel runs over; a division by one of them is a multiplication where positions are ints.
 struct fuse_divisor { IDX extent; unsigned magic, shift; };
@@ -64,22 +85,23 @@ template <int N> static __device__ __forceinline__ fuse_at<N> fuse_unravel(IDX n
     return at;
 }
 
-// The distance of a place from the first element; the axes of `at` are those of `strides` from FROM on.
-template <int FROM = 0, int N, int M>
+// The distance of a place from the first element; the axes of `at` are those of `strides` from FROM on. STEP is how far
+// neighbours along the last axis are apart where the text knows it: 0 not at all, 1 one element.
+template <int STEP = 2, int FROM = 0, int N, int M>
 static __device__ __forceinline__ IDX fuse_offset(const fuse_at<N>& at, const fuse_strides<M>& strides)
 {
-    IDX offset = 0;
+    IDX offset = STEP == 0 ? 0 : STEP == 1 ? at.axis[N - 1] : at.axis[N - 1] * strides.axis[FROM + N - 1];
 #pragma unroll
-    for (int k = 0; k < N; ++k) offset += at.axis[k] * strides.axis[FROM + k];
+    for (int k = 0; k < N - 1; ++k) offset += at.axis[k] * strides.axis[FROM + k];
     return offset;
 }
 
-// The distance of element `e` of a row from its first one.
-template <int OUTER, int INNER, int M>
+// The distance of element `e` of a row, column or line from its first one; STEP as for an offset.
+template <int OUTER, int STEP = 2, int INNER, int M>
 static __device__ __forceinline__ IDX fuse_along(IDX e, const fuse_extents<INNER>& inner, const fuse_strides<M>& strides)
 {
-    if constexpr (INNER == 1) return e * strides.axis[OUTER];
-    else return fuse_offset<OUTER>(fuse_unravel(e, inner), strides);
+    if constexpr (INNER > 1) return fuse_offset<STEP, OUTER>(fuse_unravel(e, inner), strides);
+    else return STEP == 0 ? 0 : STEP == 1 ? e : e * strides.axis[OUTER];
 }
 
 // Reductions: what a lane carries, the neutral element, how lanes join, and the value at the end.

@@ -28,16 +28,37 @@ static __device__ __forceinline__ int fuse_to_compute(int x) { return x; }
 static __device__ __forceinline__ unsigned char fuse_to_compute(unsigned char x) { return x; }
 static __device__ __forceinline__ bool fuse_to_compute(bool x) { return x; }
 
-// From the compute type to the element type T, to nearest and ties to even.
-template <class T> struct fuse_element { template <class C> static __device__ __forceinline__ T of(C x) { return x; } };
+// The element type T of what is computed in a wider one: to nearest and ties to even.
+template <class T> struct fuse_element {
+    template <class C> static __device__ __forceinline__ T of(C x) { return x; }
+    template <class C> static __device__ __forceinline__ C rounded(C x) { return of(x); }
 
-template <> struct fuse_element<fuse_bf16> { static __device__ __forceinline__ fuse_bf16 of(float x) { return fuse_to_bf16(x); } };
+    static constexpr bool IN_PAIRS = false;
+    static __device__ __forceinline__ T of_bits(unsigned bits) { return (T)(bits & 0xff); }
+    static __device__ __forceinline__ unsigned bits(T x) { return x; }
+};
 
-// A value of the compute type, rounded to the element type T.
-template <class T, class C> static __device__ __forceinline__ C fuse_rounded(C x)
-{
-    return fuse_to_compute(fuse_element<T>::of(x));
-}
+template <> struct fuse_element<fuse_bf16> {
+    static __device__ __forceinline__ fuse_bf16 of(float x) { return fuse_to_bf16(x); }
+    static __device__ __forceinline__ fuse_bf16 of_bits(unsigned bits) { return {(unsigned short)bits}; }
+    static __device__ __forceinline__ unsigned bits(fuse_bf16 x) { return x.bits; }
+
+#if __CUDA_ARCH__ >= 800
+    static constexpr bool IN_PAIRS = true;
+    static __device__ __forceinline__ unsigned pair(float low, float high)
+    {
+        unsigned both;
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+        return both;
+    }
+
+    // The upper of a pair lies where a float has it.
+    static __device__ __forceinline__ float rounded(float x) { return __uint_as_float(pair(0.0f, x)); }
+#else
+    static constexpr bool IN_PAIRS = false;
+    static __device__ __forceinline__ float rounded(float x) { return fuse_to_compute(fuse_to_bf16(x)); }
+#endif
+};
 
 // Extents of the axes a kernel runs over; a division by one of them is a multiplication where positions are ints.
 struct fuse_divisor { IDX extent; unsigned magic, shift; };
@@ -68,49 +89,114 @@ template <int N> static __device__ __forceinline__ fuse_at<N> fuse_unravel(IDX n
     return at;
 }
 
-// The distance of a place from the first element; the axes of `at` are those of `strides` from FROM on.
-template <int FROM = 0, int N, int M>
+// The distance of a place from the first element; the axes of `at` are those of `strides` from FROM on. STEP is how far
+// neighbours along the last axis are apart where the text knows it: 0 not at all, 1 one element.
+template <int STEP = 2, int FROM = 0, int N, int M>
 static __device__ __forceinline__ IDX fuse_offset(const fuse_at<N>& at, const fuse_strides<M>& strides)
 {
-    IDX offset = 0;
+    IDX offset = STEP == 0 ? 0 : STEP == 1 ? at.axis[N - 1] : at.axis[N - 1] * strides.axis[FROM + N - 1];
 #pragma unroll
-    for (int k = 0; k < N; ++k) offset += at.axis[k] * strides.axis[FROM + k];
+    for (int k = 0; k < N - 1; ++k) offset += at.axis[k] * strides.axis[FROM + k];
     return offset;
 }
 
-template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) fuse_pack { T of[N]; };
+template <int BYTES> struct fuse_word { using Type = uint4; };
+template <> struct fuse_word<8> { using Type = uint2; };
+template <> struct fuse_word<4> { using Type = unsigned; };
+template <> struct fuse_word<2> { using Type = unsigned short; };
+template <> struct fuse_word<1> { using Type = unsigned char; };
+
+// N neighbouring elements in registers, as they lie in memory: small ones share a register.
+template <class T, int N, bool SMALL = sizeof(T) < 4> struct fuse_pack {
+    struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Memory { T of[N]; } all;
+
+    __device__ __forceinline__ T operator[](int k) const { return all.of[k]; }
+    __device__ __forceinline__ void set(int k, T x) { all.of[k] = x; }
+    __device__ __forceinline__ void load(const T* from) { all = *(const Memory*)from; }
+    __device__ __forceinline__ void store(T* to) const { *(Memory*)to = all; }
+
+    template <class C> __device__ __forceinline__ void narrow(const C (&from)[N])
+    {
+#pragma unroll
+        for (int k = 0; k < N; ++k) set(k, fuse_element<T>::of(from[k]));
+    }
+};
+
+template <class T, int N> struct fuse_pack<T, N, true> {
+    static constexpr int BITS = 8 * sizeof(T), IN_WORD = 32 / BITS, WORDS = (N + IN_WORD - 1) / IN_WORD;
+    using Memory = typename fuse_word<sizeof(T) * N>::Type;
+    unsigned word[WORDS];
+
+    __device__ __forceinline__ T operator[](int k) const
+    {
+        return fuse_element<T>::of_bits(word[k / IN_WORD] >> k % IN_WORD * BITS);
+    }
+
+    // Elements are set in order.
+    __device__ __forceinline__ void set(int k, T x)
+    {
+        const unsigned bits = fuse_element<T>::bits(x) << k % IN_WORD * BITS;
+        word[k / IN_WORD] = k % IN_WORD == 0 ? bits : word[k / IN_WORD] | bits;
+    }
+
+    __device__ __forceinline__ void load(const T* from)
+    {
+        const Memory memory = *(const Memory*)from;
+        if constexpr (WORDS == 1) {
+            word[0] = memory;
+        } else {
+            word[0] = memory.x;
+            word[1] = memory.y;
+            if constexpr (WORDS == 4) {
+                word[2] = memory.z;
+                word[3] = memory.w;
+            }
+        }
+    }
+
+    __device__ __forceinline__ void store(T* to) const
+    {
+        if constexpr (WORDS == 1) *(Memory*)to = (Memory)word[0];
+        else if constexpr (WORDS == 2) *(Memory*)to = make_uint2(word[0], word[1]);
+        else *(Memory*)to = make_uint4(word[0], word[1], word[2], word[3]);
+    }
+
+    template <class C> __device__ __forceinline__ void narrow(const C (&from)[N])
+    {
+        if constexpr (fuse_element<T>::IN_PAIRS && N > 1) {
+#pragma unroll
+            for (int k = 0; k < WORDS; ++k) word[k] = fuse_element<T>::pair(from[2 * k], from[2 * k + 1]);
+        } else {
+#pragma unroll
+            for (int k = 0; k < N; ++k) set(k, fuse_element<T>::of(from[k]));
+        }
+    }
+};
 
 // Reads N neighbouring points. STEP says how far apart they are: 0 the same element, 1 the next, 2 `stride` elements on.
 // Points from `live` on do not exist and repeat the first one.
-template <int STEP, int N, class T>
-static __device__ __forceinline__ void fuse_read(T (&to)[N], const T* from, IDX stride, int live = N)
+template <int STEP, class T, int N>
+static __device__ __forceinline__ void fuse_read(fuse_pack<T, N>& to, const T* from, IDX stride, int live = N)
 {
-    if (STEP == 1 && live == N) {
-        const fuse_pack<T, N> pack = *(const fuse_pack<T, N>*)from;
+    if (STEP == 1 && live == N) return to.load(from);
+    if (STEP < 2) stride = STEP;
+    const T first = from[0];
 #pragma unroll
-        for (int k = 0; k < N; ++k) to[k] = pack.of[k];
-    } else {
-        if (STEP < 2) stride = STEP;
-        to[0] = from[0];
-#pragma unroll
-        for (int k = 1; k < N; ++k) to[k] = STEP > 0 && k < live ? from[k * stride] : to[0];
-    }
+    for (int k = 0; k < N; ++k) to.set(k, STEP > 0 && k > 0 && k < live ? from[k * stride] : first);
 }
 
-template <int STEP, int N, class T>
-static __device__ __forceinline__ void fuse_write(T* to, const T (&from)[N], IDX stride, int live = N)
+// Writes N neighbouring points, each rounded to the element type.
+template <int STEP, class T, int N, class C>
+static __device__ __forceinline__ void fuse_write(T* to, const C (&from)[N], IDX stride, int live = N)
 {
     if (STEP == 1 && live == N) {
         fuse_pack<T, N> pack;
-#pragma unroll
-        for (int k = 0; k < N; ++k) pack.of[k] = from[k];
-        *(fuse_pack<T, N>*)to = pack;
-    } else {
-        if (STEP < 2) stride = STEP;
-        to[0] = from[0];
-#pragma unroll
-        for (int k = 1; k < N; ++k) if (k < live) to[k * stride] = from[k];
+        pack.narrow(from);
+        return pack.store(to);
     }
+    if (STEP < 2) stride = STEP;
+#pragma unroll
+    for (int k = 0; k < N; ++k) if (k < live) to[k * stride] = fuse_element<T>::of(from[k]);
 }
 
 // The first fault of a stream, in memory the host reads.
@@ -161,30 +247,30 @@ extern "C" __global__ void __launch_bounds__(256) k0_gather_relu(
     const IDX accesses = (IDX)((outer.points + VEC - 1) / VEC);
     const IDX first = (IDX)blockIdx.x * 512 + threadIdx.x;
     fuse_at<RANK> at[2];
-    long long index_in[2][VEC];
+    fuse_pack<long long, VEC> index_in[2];
 #pragma unroll
     for (int u = 0; u < 2; ++u) {
         const IDX access = first + u * 256;
         if (access >= accesses) break;
-        const int live = (int)min((long long)VEC, outer.points - (long long)access * VEC);
+        const int live = RANK > 1 ? VEC : (int)min((long long)VEC, outer.points - (long long)access * VEC);
         at[u] = fuse_unravel(access, outer);
         at[u].axis[RANK - 1] *= VEC;
-        fuse_read<STEP_0>(index_in[u], index_ptr + fuse_offset(at[u], index_strides), index_strides.axis[RANK - 1], live);
+        fuse_read<STEP_0>(index_in[u], index_ptr + fuse_offset<STEP_0>(at[u], index_strides), index_strides.axis[RANK - 1], live);
     }
 #pragma unroll
     for (int u = 0; u < 2; ++u) {
         const IDX access = first + u * 256;
         if (access >= accesses) break;
-        const int live = (int)min((long long)VEC, outer.points - (long long)access * VEC);
-        fuse_bf16 relu4_out[VEC];
+        const int live = RANK > 1 ? VEC : (int)min((long long)VEC, outer.points - (long long)access * VEC);
+        float relu4_out[VEC];
 #pragma unroll
         for (int v = 0; v < VEC; ++v) {
             const long long index = fuse_to_compute(index_in[u][v]);
             const float gathered = fuse_to_compute(fuse_gather(weight_ptr + fuse_offset(at[u], weight_strides) + (v < live ? v : 0) * weight_strides.axis[RANK - 1], weight_axis, index, fault, call, 1));
-            const float relu = fuse_rounded<fuse_bf16>((gathered < 0 ? 0 : gathered));
-            relu4_out[v] = fuse_element<fuse_bf16>::of(relu);
+            const float relu = (gathered < 0 ? 0 : gathered);
+            relu4_out[v] = relu;
         }
-        fuse_write<STEP_2>(relu4_ptr + fuse_offset(at[u], relu4_strides), relu4_out, relu4_strides.axis[RANK - 1], live);
+        fuse_write<STEP_2>(relu4_ptr + fuse_offset<STEP_2>(at[u], relu4_strides), relu4_out, relu4_strides.axis[RANK - 1], live);
     }
 }
 #endif

@@ -7,8 +7,15 @@ static __device__ __forceinline__ int fuse_to_compute(int x) { return x; }
 static __device__ __forceinline__ unsigned char fuse_to_compute(unsigned char x) { return x; }
 static __device__ __forceinline__ bool fuse_to_compute(bool x) { return x; }
 
-// From the compute type to the element type T, to nearest and ties to even.
-template <class T> struct fuse_element { template <class C> static __device__ __forceinline__ T of(C x) { return x; } };
+// The element type T of what is computed in a wider one: to nearest and ties to even.
+template <class T> struct fuse_element {
+    template <class C> static __device__ __forceinline__ T of(C x) { return x; }
+    template <class C> static __device__ __forceinline__ C rounded(C x) { return of(x); }
+
+    static constexpr bool IN_PAIRS = false;
+    static __device__ __forceinline__ T of_bits(unsigned bits) { return (T)(bits & 0xff); }
+    static __device__ __forceinline__ unsigned bits(T x) { return x; }
+};
 
 template <class T> struct fuse_limits;
 template <> struct fuse_limits<float> {
@@ -71,57 +78,125 @@ template <int N> static __device__ __forceinline__ fuse_at<N> fuse_unravel(IDX n
     return at;
 }
 
-// The distance of a place from the first element; the axes of `at` are those of `strides` from FROM on.
-template <int FROM = 0, int N, int M>
+// The distance of a place from the first element; the axes of `at` are those of `strides` from FROM on. STEP is how far
+// neighbours along the last axis are apart where the text knows it: 0 not at all, 1 one element.
+template <int STEP = 2, int FROM = 0, int N, int M>
 static __device__ __forceinline__ IDX fuse_offset(const fuse_at<N>& at, const fuse_strides<M>& strides)
 {
-    IDX offset = 0;
+    IDX offset = STEP == 0 ? 0 : STEP == 1 ? at.axis[N - 1] : at.axis[N - 1] * strides.axis[FROM + N - 1];
 #pragma unroll
-    for (int k = 0; k < N; ++k) offset += at.axis[k] * strides.axis[FROM + k];
+    for (int k = 0; k < N - 1; ++k) offset += at.axis[k] * strides.axis[FROM + k];
     return offset;
 }
 
-// The distance of element `e` of a row from its first one.
-template <int OUTER, int INNER, int M>
+// The distance of element `e` of a row, column or line from its first one; STEP as for an offset.
+template <int OUTER, int STEP = 2, int INNER, int M>
 static __device__ __forceinline__ IDX fuse_along(IDX e, const fuse_extents<INNER>& inner, const fuse_strides<M>& strides)
 {
-    if constexpr (INNER == 1) return e * strides.axis[OUTER];
-    else return fuse_offset<OUTER>(fuse_unravel(e, inner), strides);
+    if constexpr (INNER > 1) return fuse_offset<STEP, OUTER>(fuse_unravel(e, inner), strides);
+    else return STEP == 0 ? 0 : STEP == 1 ? e : e * strides.axis[OUTER];
 }
 
-template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) fuse_pack { T of[N]; };
+// A condition that a lambda knows when it is compiled.
+template <bool VALUE> struct fuse_bool { static constexpr bool value = VALUE; };
+
+template <int BYTES> struct fuse_word { using Type = uint4; };
+template <> struct fuse_word<8> { using Type = uint2; };
+template <> struct fuse_word<4> { using Type = unsigned; };
+template <> struct fuse_word<2> { using Type = unsigned short; };
+template <> struct fuse_word<1> { using Type = unsigned char; };
+
+// N neighbouring elements in registers, as they lie in memory: small ones share a register.
+template <class T, int N, bool SMALL = sizeof(T) < 4> struct fuse_pack {
+    struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Memory { T of[N]; } all;
+
+    __device__ __forceinline__ T operator[](int k) const { return all.of[k]; }
+    __device__ __forceinline__ void set(int k, T x) { all.of[k] = x; }
+    __device__ __forceinline__ void load(const T* from) { all = *(const Memory*)from; }
+    __device__ __forceinline__ void store(T* to) const { *(Memory*)to = all; }
+
+    template <class C> __device__ __forceinline__ void narrow(const C (&from)[N])
+    {
+#pragma unroll
+        for (int k = 0; k < N; ++k) set(k, fuse_element<T>::of(from[k]));
+    }
+};
+
+template <class T, int N> struct fuse_pack<T, N, true> {
+    static constexpr int BITS = 8 * sizeof(T), IN_WORD = 32 / BITS, WORDS = (N + IN_WORD - 1) / IN_WORD;
+    using Memory = typename fuse_word<sizeof(T) * N>::Type;
+    unsigned word[WORDS];
+
+    __device__ __forceinline__ T operator[](int k) const
+    {
+        return fuse_element<T>::of_bits(word[k / IN_WORD] >> k % IN_WORD * BITS);
+    }
+
+    // Elements are set in order.
+    __device__ __forceinline__ void set(int k, T x)
+    {
+        const unsigned bits = fuse_element<T>::bits(x) << k % IN_WORD * BITS;
+        word[k / IN_WORD] = k % IN_WORD == 0 ? bits : word[k / IN_WORD] | bits;
+    }
+
+    __device__ __forceinline__ void load(const T* from)
+    {
+        const Memory memory = *(const Memory*)from;
+        if constexpr (WORDS == 1) {
+            word[0] = memory;
+        } else {
+            word[0] = memory.x;
+            word[1] = memory.y;
+            if constexpr (WORDS == 4) {
+                word[2] = memory.z;
+                word[3] = memory.w;
+            }
+        }
+    }
+
+    __device__ __forceinline__ void store(T* to) const
+    {
+        if constexpr (WORDS == 1) *(Memory*)to = (Memory)word[0];
+        else if constexpr (WORDS == 2) *(Memory*)to = make_uint2(word[0], word[1]);
+        else *(Memory*)to = make_uint4(word[0], word[1], word[2], word[3]);
+    }
+
+    template <class C> __device__ __forceinline__ void narrow(const C (&from)[N])
+    {
+        if constexpr (fuse_element<T>::IN_PAIRS && N > 1) {
+#pragma unroll
+            for (int k = 0; k < WORDS; ++k) word[k] = fuse_element<T>::pair(from[2 * k], from[2 * k + 1]);
+        } else {
+#pragma unroll
+            for (int k = 0; k < N; ++k) set(k, fuse_element<T>::of(from[k]));
+        }
+    }
+};
 
 // Reads N neighbouring points. STEP says how far apart they are: 0 the same element, 1 the next, 2 `stride` elements on.
 // Points from `live` on do not exist and repeat the first one.
-template <int STEP, int N, class T>
-static __device__ __forceinline__ void fuse_read(T (&to)[N], const T* from, IDX stride, int live = N)
+template <int STEP, class T, int N>
+static __device__ __forceinline__ void fuse_read(fuse_pack<T, N>& to, const T* from, IDX stride, int live = N)
 {
-    if (STEP == 1 && live == N) {
-        const fuse_pack<T, N> pack = *(const fuse_pack<T, N>*)from;
+    if (STEP == 1 && live == N) return to.load(from);
+    if (STEP < 2) stride = STEP;
+    const T first = from[0];
 #pragma unroll
-        for (int k = 0; k < N; ++k) to[k] = pack.of[k];
-    } else {
-        if (STEP < 2) stride = STEP;
-        to[0] = from[0];
-#pragma unroll
-        for (int k = 1; k < N; ++k) to[k] = STEP > 0 && k < live ? from[k * stride] : to[0];
-    }
+    for (int k = 0; k < N; ++k) to.set(k, STEP > 0 && k > 0 && k < live ? from[k * stride] : first);
 }
 
-template <int STEP, int N, class T>
-static __device__ __forceinline__ void fuse_write(T* to, const T (&from)[N], IDX stride, int live = N)
+// Writes N neighbouring points, each rounded to the element type.
+template <int STEP, class T, int N, class C>
+static __device__ __forceinline__ void fuse_write(T* to, const C (&from)[N], IDX stride, int live = N)
 {
     if (STEP == 1 && live == N) {
         fuse_pack<T, N> pack;
-#pragma unroll
-        for (int k = 0; k < N; ++k) pack.of[k] = from[k];
-        *(fuse_pack<T, N>*)to = pack;
-    } else {
-        if (STEP < 2) stride = STEP;
-        to[0] = from[0];
-#pragma unroll
-        for (int k = 1; k < N; ++k) if (k < live) to[k * stride] = from[k];
+        pack.narrow(from);
+        return pack.store(to);
     }
+    if (STEP < 2) stride = STEP;
+#pragma unroll
+    for (int k = 0; k < N; ++k) if (k < live) to[k * stride] = fuse_element<T>::of(from[k]);
 }
 
 // Reductions: what a lane carries, the neutral element, how lanes join, and the value at the end.
@@ -364,18 +439,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
         float* div7_row = div7_ptr + fuse_offset(at, div7_strides);
         constexpr int GROUPS1 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
         fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS1> max2_lanes;
-        float x_in[ITEMS][VEC];
+        fuse_pack<float, VEC> x_in[ITEMS];
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {
             const IDX e = (i * TEAM + lane) * VEC;
-            if (e < len) {
-                fuse_read<STEP_0>(x_in[i], x_row + fuse_along<RANK>(e, inner, x_strides), x_strides.axis[RANK + INNER_RANK - 1]);
+            if (WHOLE || e < len) {
+                fuse_read<STEP_0>(x_in[i], x_row + fuse_along<RANK, STEP_0>(e, inner, x_strides), x_strides.axis[RANK + INNER_RANK - 1]);
             }
         }
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {
             const IDX e = (i * TEAM + lane) * VEC;
-            if (e >= len) continue;
+            if (!WHOLE && e >= len) continue;
 #pragma unroll
             for (int v = 0; v < VEC; ++v) {
                 const float x = fuse_to_compute(x_in[i][v]);
@@ -390,7 +465,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {
             const IDX e = (i * TEAM + lane) * VEC;
-            if (e >= len) continue;
+            if (!WHOLE && e >= len) continue;
 #pragma unroll
             for (int v = 0; v < VEC; ++v) {
                 const float x = fuse_to_compute(x_in[i][v]);
@@ -405,21 +480,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {
             const IDX e = (i * TEAM + lane) * VEC;
-            if (e >= len) continue;
+            if (!WHOLE && e >= len) continue;
             float div7_out[VEC];
 #pragma unroll
             for (int v = 0; v < VEC; ++v) {
                 const float exp3 = exp3_kept[i][v];
                 const float div = exp3 / sum;
-                div7_out[v] = fuse_element<float>::of(div);
+                div7_out[v] = div;
             }
-            fuse_write<STEP_1>(div7_row + fuse_along<RANK>(e, inner, div7_strides), div7_out, div7_strides.axis[RANK + INNER_RANK - 1]);
+            fuse_write<STEP_1>(div7_row + fuse_along<RANK, STEP_1>(e, inner, div7_strides), div7_out, div7_strides.axis[RANK + INNER_RANK - 1]);
         }
     }
 }
 #else
 #define THREADS TEAM
-#define ITEMS (TEAM == 1024 ? 8 : 4)
+#define ITEMS (TEAM == 1024 ? 16 : 4)
 extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
     const float* x_ptr,
     const fuse_strides<RANK + INNER_RANK> x_strides,
@@ -438,25 +513,30 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
         for (IDX block = 0; block < len; block += 16384) {
             constexpr int GROUPS1 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
             fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS1> max2_lanes;
-            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
-                float x_in[ITEMS][VEC];
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<float, VEC> x_in[ITEMS];
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
-                    if (e < len) {
-                        fuse_read<STEP_0>(x_in[i], x_row + fuse_along<RANK>(e, inner, x_strides), x_strides.axis[RANK + INNER_RANK - 1]);
+                    if (WHOLE || e < len) {
+                        fuse_read<STEP_0>(x_in[i], x_row + fuse_along<RANK, STEP_0>(e, inner, x_strides), x_strides.axis[RANK + INNER_RANK - 1]);
                     }
                 }
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
-                    if (e >= len) continue;
+                    if (!WHOLE && e >= len) continue;
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
                         const float x = fuse_to_compute(x_in[i][v]);
                         max2_lanes.add(i, v, fuse_largest<float>::of(x, e + v));
                     }
                 }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
             }
             max2_tree.push(max2_lanes.total());
         }
@@ -465,19 +545,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
         for (IDX block = 0; block < len; block += 16384) {
             constexpr int GROUPS4 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
             fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS4> sum_lanes;
-            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
-                float x_in[ITEMS][VEC];
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<float, VEC> x_in[ITEMS];
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
-                    if (e < len) {
-                        fuse_read<STEP_0>(x_in[i], x_row + fuse_along<RANK>(e, inner, x_strides), x_strides.axis[RANK + INNER_RANK - 1]);
+                    if (WHOLE || e < len) {
+                        fuse_read<STEP_0>(x_in[i], x_row + fuse_along<RANK, STEP_0>(e, inner, x_strides), x_strides.axis[RANK + INNER_RANK - 1]);
                     }
                 }
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
-                    if (e >= len) continue;
+                    if (!WHOLE && e >= len) continue;
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
                         const float x = fuse_to_compute(x_in[i][v]);
@@ -486,24 +567,29 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
                         sum_lanes.add(i, v, fuse_sum<float>::of(exp3, e + v));
                     }
                 }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
             }
             sum_tree.push(sum_lanes.total());
         }
         const float sum = fuse_sum<float>::value(sum_tree.total());
         for (IDX block = 0; block < len; block += 16384) {
-            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
-                float x_in[ITEMS][VEC];
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<float, VEC> x_in[ITEMS];
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
-                    if (e < len) {
-                        fuse_read<STEP_0>(x_in[i], x_row + fuse_along<RANK>(e, inner, x_strides), x_strides.axis[RANK + INNER_RANK - 1]);
+                    if (WHOLE || e < len) {
+                        fuse_read<STEP_0>(x_in[i], x_row + fuse_along<RANK, STEP_0>(e, inner, x_strides), x_strides.axis[RANK + INNER_RANK - 1]);
                     }
                 }
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
-                    if (e >= len) continue;
+                    if (!WHOLE && e >= len) continue;
                     float div7_out[VEC];
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
@@ -511,10 +597,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
                         const float sub = x - max2;
                         const float exp3 = fuse_exp(sub);
                         const float div = exp3 / sum;
-                        div7_out[v] = fuse_element<float>::of(div);
+                        div7_out[v] = div;
                     }
-                    fuse_write<STEP_1>(div7_row + fuse_along<RANK>(e, inner, div7_strides), div7_out, div7_strides.axis[RANK + INNER_RANK - 1]);
+                    fuse_write<STEP_1>(div7_row + fuse_along<RANK, STEP_1>(e, inner, div7_strides), div7_out, div7_strides.axis[RANK + INNER_RANK - 1]);
                 }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
             }
         }
     }

@@ -4,7 +4,7 @@
 //! the 8 lanes. The last block of a tile joins the chunks.
 
 use super::finish::{self, stage};
-use super::map::{declare_draws, declare_reads, elem_leaves, one_element};
+use super::map::{declare_draws, declare_reads, declare_results, elem_leaves, one_element, result};
 use super::params::{parameters, policy};
 use super::row::total;
 use super::scope::{Reach, Scope};
@@ -71,7 +71,7 @@ fn row_values(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
     let leaves: std::collections::BTreeSet<usize> = loads.collect();
     for leaf in leaves {
         let name = &scope.leaves[leaf];
-        w.line(format!("{} {name}_in[VEC];", scope.leaf_type(leaf)));
+        w.line(format!("fuse_pack<{}, VEC> {name}_in;", scope.leaf_type(leaf)));
         let stride = format!("{name}_strides.axis[RANK - 1]");
         w.line(format!("fuse_read<STEP_{leaf}>({name}_in, {name}_row, {stride});"));
     }
@@ -106,7 +106,7 @@ fn reduce_chunk(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
 }
 
 fn batch(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
-    declare_reads(w, scope, &walk.fresh, "[ITEMS][VEC]");
+    declare_reads(w, scope, &walk.fresh, "VEC", "ITEMS");
     let leaves = elem_leaves(scope, &walk.fresh);
     if !leaves.is_empty() {
         w.unrolled("i", "ITEMS", |w| {
@@ -117,16 +117,12 @@ fn batch(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
     w.unrolled("i", "ITEMS", |w| {
         w.line("const IDX e = base + i * 8;");
         w.line("if (e >= end) break;");
-        for &store in &walk.stores {
-            w.line(format!("{} {}_out[VEC];", scope.store_type(store), scope.stores[store]));
-        }
-        declare_draws(w, scope, &walk.fresh);
+        declare_results(w, scope, walk);
+        declare_draws(w, scope, &walk.fresh, "VEC");
         w.unrolled("v", "VEC", |w| {
             w.lines(walk.before.iter().chain(&walk.fresh).filter_map(|s| scope.define(*s, &Point)));
             w.lines(walk.reduces.iter().map(|s| add(scope, *s)));
-            for &store in &walk.stores {
-                w.line(format!("{}_out[v] = {};", scope.stores[store], outgoing(scope, store)));
-            }
+            w.lines(walk.stores.iter().map(|store| result(scope, *store)));
         });
         walk.stores.iter().for_each(|store| w.line(write_back(scope, *store)));
     });

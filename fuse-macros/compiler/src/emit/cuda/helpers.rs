@@ -27,8 +27,9 @@ const HELPERS: &[Helper] = helpers! {
     "cast": "fuse_cast" "fuse_same";
     "index": "fuse_extents" "fuse_strides" "fuse_at" "fuse_unravel" "fuse_offset";
     "inner": "fuse_along";
+    "bool": "fuse_bool";
     "tile": "fuse_tile";
-    "access": "fuse_read" "fuse_write" "fuse_pack";
+    "access": "fuse_read" "fuse_write" "fuse_pack" "fuse_word";
     "fault": "fuse_fault" "fuse_note";
     "divisor": "fuse_divisor_of";
     "axis": "fuse_axis";

@@ -24,7 +24,7 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
             for s in scans(scope, walk) {
                 w.line(format!("{0}::Acc {1}_lanes = {0}::none();", policy(scope, s), scope.name(s)));
             }
-            declare_draws(w, scope, &walk.fresh);
+            declare_draws(w, scope, &walk.fresh, "1");
             w.block("for (IDX e = 0; e < len; ++e)", |w| point(w, scope, walk));
         }
     });
@@ -75,6 +75,10 @@ fn scan(w: &mut Writer, scope: &Scope<'_>, s: StmtId, operand: StmtId) {
 struct Point;
 
 impl Reach for Point {
+    fn point(&self) -> &'static str {
+        "0"
+    }
+
     fn load(&self, scope: &Scope<'_>, leaf: usize) -> String {
         let name = &scope.leaves[leaf];
         let place = match scope.leaf_level(leaf) {

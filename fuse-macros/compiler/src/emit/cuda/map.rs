@@ -2,7 +2,7 @@
 
 use super::params::parameters;
 use super::scope::{Reach, Scope};
-use super::{signature, stores::outgoing, tile};
+use super::{signature, tile};
 use crate::emit::writer::Writer;
 use crate::plan::abi::{THREADS, UNROLL, is_turnable};
 use crate::plan::{Expr, Level, Phase, StmtId};
@@ -27,7 +27,7 @@ fn straight(w: &mut Writer, scope: &Scope<'_>) {
         w.line("const IDX accesses = (IDX)((outer.points + VEC - 1) / VEC);");
         w.line(format!("const IDX first = (IDX)blockIdx.x * {} + threadIdx.x;", UNROLL * THREADS));
         w.line(format!("fuse_at<RANK> at[{UNROLL}];"));
-        declare_reads(w, scope, &walk.fresh, &format!("[{UNROLL}][VEC]"));
+        declare_reads(w, scope, &walk.fresh, "VEC", &UNROLL.to_string());
         // All reads come before the first write: a result may lie where an operand did, and reads in flight hide latency.
         each_access(w, |w| {
             w.line("at[u] = fuse_unravel(access, outer);");
@@ -47,14 +47,12 @@ fn straight(w: &mut Writer, scope: &Scope<'_>) {
 
 /// The values of one access, into arrays of what is stored.
 pub(super) fn values(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
-    for &store in &walk.stores {
-        w.line(format!("{} {}_out[VEC];", scope.store_type(store), scope.stores[store]));
-    }
-    declare_draws(w, scope, &walk.fresh);
+    declare_results(w, scope, walk);
+    declare_draws(w, scope, &walk.fresh, "VEC");
     w.unrolled("v", "VEC", |w| {
         w.lines(walk.fresh.iter().filter_map(|s| scope.define(*s, &Point)));
         for &store in &walk.stores {
-            w.line(format!("{}_out[v] = {};", scope.stores[store], outgoing(scope, store)));
+            w.line(result(scope, store));
         }
     });
 }
@@ -63,20 +61,20 @@ fn each_access(w: &mut Writer, body: impl FnOnce(&mut Writer)) {
     w.unrolled("u", &UNROLL.to_string(), |w| {
         w.line(format!("const IDX access = first + u * {THREADS};"));
         w.line("if (access >= accesses) break;");
-        w.line("const int live = (int)min((long long)VEC, outer.points - (long long)access * VEC);");
+        w.line("const int live = RANK > 1 ? VEC : (int)min((long long)VEC, outer.points - (long long)access * VEC);");
         body(w);
     });
 }
 
 fn read(scope: &Scope<'_>, leaf: usize) -> String {
     let name = &scope.leaves[leaf];
-    let from = format!("{name}_ptr + fuse_offset(at[u], {name}_strides)");
+    let from = format!("{name}_ptr + fuse_offset<STEP_{leaf}>(at[u], {name}_strides)");
     format!("fuse_read<STEP_{leaf}>({name}_in[u], {from}, {name}_strides.axis[RANK - 1], live);")
 }
 
 pub(super) fn write_back(scope: &Scope<'_>, store: usize) -> String {
     let (name, operand) = (&scope.stores[store], scope.leaves.len() + store);
-    let to = format!("{name}_ptr + fuse_offset(at[u], {name}_strides)");
+    let to = format!("{name}_ptr + fuse_offset<STEP_{operand}>(at[u], {name}_strides)");
     format!("fuse_write<STEP_{operand}>({to}, {name}_out, {name}_strides.axis[RANK - 1], live);")
 }
 
@@ -93,21 +91,42 @@ pub(super) fn elem_leaves(scope: &Scope<'_>, stmts: &[StmtId]) -> Vec<usize> {
     leaves
 }
 
-/// Declares arrays for what the statements load.
-pub(super) fn declare_reads(w: &mut Writer, scope: &Scope<'_>, stmts: &[StmtId], extents: &str) {
+/// Declares room for what the statements load: so many points an access, so many accesses.
+pub(super) fn declare_reads(w: &mut Writer, scope: &Scope<'_>, stmts: &[StmtId], points: &str, accesses: &str) {
     for leaf in elem_leaves(scope, stmts) {
-        w.line(format!("{} {}_in{extents};", scope.leaf_type(leaf), scope.leaves[leaf]));
+        w.line(format!("fuse_pack<{}, {points}> {}_in[{accesses}];", scope.leaf_type(leaf), scope.leaves[leaf]));
     }
 }
 
-/// Declares the random draws that the statements use.
-pub(super) fn declare_draws(w: &mut Writer, scope: &Scope<'_>, stmts: &[StmtId]) {
+/// Declares arrays for the results of one access, which are rounded when they are written.
+pub(super) fn declare_results(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
+    for &store in &walk.stores {
+        let ty = scope.ty(scope.kernel.stores[store].value);
+        w.line(format!("{ty} {}_out[VEC];", scope.stores[store]));
+    }
+}
+
+/// The line that puts a result into its array.
+pub(super) fn result(scope: &Scope<'_>, store: usize) -> String {
+    format!("{}_out[v] = {};", scope.stores[store], scope.value(scope.kernel.stores[store].value))
+}
+
+/// Declares the random draws that the statements use at so many points an access.
+pub(super) fn declare_draws(w: &mut Writer, scope: &Scope<'_>, stmts: &[StmtId], points: &str) {
     let draws = stmts.iter().filter_map(|s| match scope.kernel.stmt(*s).expr {
-        Expr::Uniform(draw, _) | Expr::Normal(draw, _) => Some(draw),
+        Expr::Uniform(draw, at) | Expr::Normal(draw, at) => Some((draw, step(scope, at))),
         _ => None,
     });
-    let draws: std::collections::BTreeSet<u32> = draws.collect();
-    w.lines(draws.iter().map(|d| format!("fuse_draw draw{d}(seed, offset{d});")));
+    let draws: std::collections::BTreeMap<u32, String> = draws.collect();
+    w.lines(draws.iter().map(|(d, step)| format!("fuse_draw<{points}, {step}> draw{d}(seed, offset{d});")));
+}
+
+/// How far apart a position is at neighbouring points, where it is one of a leaf.
+fn step(scope: &Scope<'_>, position: StmtId) -> String {
+    match scope.kernel.stmt(position).expr {
+        Expr::Load(leaf) => format!("STEP_{leaf}"),
+        _ => "2".to_owned(),
+    }
 }
 
 /// Operands at point `v` of access `u`.

@@ -24,7 +24,7 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>, matmul: &Matmul) {
                 w.line("if (m >= shape.m || n >= shape.n) continue;");
                 w.line("const fuse_at<RANK> at = {batch.axis[0], batch.axis[1], batch.axis[2], m, n};");
                 let Some(walk) = scope.phases.walks.first() else { return };
-                super::map::declare_draws(w, scope, &walk.fresh);
+                super::map::declare_draws(w, scope, &walk.fresh, "1");
                 w.lines(walk.fresh.iter().filter_map(|s| scope.define(*s, &Element)));
                 for &store in &walk.stores {
                     let name = &scope.stores[store];
@@ -48,6 +48,10 @@ fn tile(w: &mut Writer) {
 struct Element;
 
 impl Reach for Element {
+    fn point(&self) -> &'static str {
+        "0"
+    }
+
     fn load(&self, scope: &Scope<'_>, leaf: usize) -> String {
         let name = &scope.leaves[leaf];
         let offset = format!("fuse_offset(at, {name}_strides)");

@@ -4,7 +4,7 @@
 //! reads a long row once a walk (`STREAM`); the blocks of a grid share a row where there are few (`SPLIT`).
 
 use super::finish::{self, stage};
-use super::map::{declare_draws, declare_reads, elem_leaves, one_element};
+use super::map::{declare_draws, declare_reads, declare_results, elem_leaves, one_element, result};
 use super::params::{parameters, policy};
 use super::scope::{Reach, Scope, round};
 use super::signature;
@@ -21,7 +21,7 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
     kept(w, scope);
     w.line(if splits { "#elif defined(STREAM)" } else { "#else" });
     w.line("#define THREADS TEAM");
-    w.line("#define ITEMS (TEAM == 1024 ? 8 : 4)");
+    w.line("#define ITEMS (TEAM == 1024 ? 16 : 4)");
     streamed(w, scope);
     if splits {
         w.line("#else");
@@ -186,9 +186,17 @@ fn blocks(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, start: &str, end: &st
     let all: Vec<StmtId> = recomputed(scope, walk);
     w.block(format!("for (IDX block = {start}; block < {end}; block += 16384)"), |w| {
         declare_lanes(w, scope, walk);
-        let head = "for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC)";
         let work = Batch { walk, read: &all, values: &all, kept: &[], kept_later: &[], base: Some("base") };
-        w.block(head, |w| batch(w, scope, &work, Reads::Ahead));
+        w.line("const auto step = [&](IDX base, auto whole) {");
+        w.indented(|w| {
+            w.line("constexpr bool WHOLE = whole.value;");
+            batch(w, scope, &work, Reads::Ahead);
+        });
+        w.line("};");
+        w.block("for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC)", |w| {
+            w.line("if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());");
+            w.line("else step(base, fuse_bool<false>());");
+        });
         for s in &walk.reduces {
             w.line(format!("{0}_tree.push({0}_lanes.total());", scope.name(*s)));
         }
@@ -239,24 +247,22 @@ fn batch(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>, reads: Reads) {
         None => "(i * TEAM + lane) * VEC".to_owned(),
         Some(base) => format!("{base} + (i * TEAM + lane) * VEC"),
     };
-    declare_reads(w, scope, work.read, "[ITEMS][VEC]");
+    declare_reads(w, scope, work.read, "VEC", "ITEMS");
     let leaves = elem_leaves(scope, work.read);
     if reads == Reads::Ahead && !leaves.is_empty() {
         w.unrolled("i", "ITEMS", |w| {
             w.line(format!("const IDX e = {item};"));
-            w.block("if (e < len)", |w| leaves.iter().for_each(|leaf| w.line(read(scope, *leaf))));
+            w.block("if (WHOLE || e < len)", |w| leaves.iter().for_each(|leaf| w.line(read(scope, *leaf))));
         });
     }
     w.unrolled("i", "ITEMS", |w| {
         w.line(format!("const IDX e = {item};"));
-        w.line("if (e >= len) continue;");
+        w.line("if (!WHOLE && e >= len) continue;");
         if reads == Reads::Close {
             leaves.iter().for_each(|leaf| w.line(read(scope, *leaf)));
         }
-        for &store in &walk.stores {
-            w.line(format!("{} {}_out[VEC];", scope.store_type(store), scope.stores[store]));
-        }
-        declare_draws(w, scope, work.values);
+        declare_results(w, scope, walk);
+        declare_draws(w, scope, work.values, "VEC");
         w.unrolled("v", "VEC", |w| {
             for s in work.kept {
                 w.line(format!("const {} {1} = {1}_kept[i][v];", scope.ty(*s), scope.name(*s)));
@@ -264,9 +270,7 @@ fn batch(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>, reads: Reads) {
             w.lines(work.values.iter().filter_map(|s| scope.define(*s, &Element)));
             w.lines(work.kept_later.iter().map(|s| format!("{0}_kept[i][v] = {0};", scope.name(*s))));
             w.lines(walk.reduces.iter().map(|s| add(scope, *s)));
-            for &store in &walk.stores {
-                w.line(format!("{}_out[v] = {};", scope.stores[store], outgoing(scope, store)));
-            }
+            w.lines(walk.stores.iter().map(|store| result(scope, *store)));
         });
         if work.base.is_none() {
             let folds = walk.reduces.iter().map(|s| format!("{}_lanes.fold(i);", scope.name(*s)));
@@ -286,14 +290,14 @@ fn add(scope: &Scope<'_>, s: StmtId) -> String {
 
 fn read(scope: &Scope<'_>, leaf: usize) -> String {
     let name = &scope.leaves[leaf];
-    let from = format!("{name}_row + fuse_along<RANK>(e, inner, {name}_strides)");
+    let from = format!("{name}_row + fuse_along<RANK, STEP_{leaf}>(e, inner, {name}_strides)");
     let stride = format!("{name}_strides.axis[RANK + INNER_RANK - 1]");
     format!("fuse_read<STEP_{leaf}>({name}_in[i], {from}, {stride});")
 }
 
 fn write_back(scope: &Scope<'_>, store: usize) -> String {
     let (name, operand) = (&scope.stores[store], scope.leaves.len() + store);
-    let to = format!("{name}_row + fuse_along<RANK>(e, inner, {name}_strides)");
+    let to = format!("{name}_row + fuse_along<RANK, STEP_{operand}>(e, inner, {name}_strides)");
     format!("fuse_write<STEP_{operand}>({to}, {name}_out, {name}_strides.axis[RANK + INNER_RANK - 1]);")
 }
 
@@ -328,7 +332,7 @@ impl Reach for Element {
             (Level::All, _) => one_element(scope, leaf),
             (Level::Row, true) => format!("{name}_row"),
             (Level::Row, false) => format!("fuse_to_compute(*{name}_row)"),
-            (Level::Elem, true) => format!("{name}_row + fuse_along<RANK>(e + v, inner, {name}_strides)"),
+            (Level::Elem, true) => format!("{name}_row + fuse_along<RANK, STEP_{leaf}>(e + v, inner, {name}_strides)"),
             (Level::Elem, false) => format!("fuse_to_compute({name}_in[i][v])"),
         }
     }
@@ -338,7 +342,7 @@ impl Reach for Element {
         match scope.leaf_level(leaf) {
             Level::All => format!("{name}_ptr"),
             Level::Row => format!("{name}_row"),
-            Level::Elem => format!("{name}_row + fuse_along<RANK>(e + v, inner, {name}_strides)"),
+            Level::Elem => format!("{name}_row + fuse_along<RANK, STEP_{leaf}>(e + v, inner, {name}_strides)"),
         }
     }
 }

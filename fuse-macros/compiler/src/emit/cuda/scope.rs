@@ -9,9 +9,9 @@ use crate::plan::{Expr, Kernel, LeafSource, Level, Phases, Plan, StmtId};
 use crate::types::DType;
 
 /// What the text and its helpers use themselves, C++ keywords, and CUDA functions that op texts may call.
-const RESERVED: &str = "RANK INNER_RANK VEC IDX TEAM ITEMS STREAM SPLIT THREADS GROUPS UNROLL first access accesses at live row rows lane len \
+const RESERVED: &str = "RANK INNER_RANK VEC IDX TEAM ITEMS WHOLE STREAM SPLIT THREADS GROUPS UNROLL first access accesses at live row rows lane len \
     outer inner u v e i j k m n base block blocks chunk chunks counters fault call seed item column columns tile tiles product shape left right \
-    start end batch alignas asm auto bool break case catch char class const constexpr continue default delete do double else enum explicit \
+    start end batch alignas asm auto bool step whole break case catch char class const constexpr continue default delete do double else enum explicit \
     export extern false float for friend goto if inline int long mutable namespace new noexcept nullptr operator private protected public \
     register return short signed sizeof static struct switch template this throw true try typedef typeid typename union unsigned using virtual \
     void volatile while abs acos asin atan ceil cos cosh erf exp exp2 expm1 floor fmod log log1p log2 max min pow round rsqrt sin sinh sqrt tan \
@@ -40,6 +40,10 @@ pub(super) trait Reach {
     fn load(&self, scope: &Scope<'_>, leaf: usize) -> String;
     /// The address a gather starts from.
     fn base(&self, scope: &Scope<'_>, leaf: usize) -> String;
+    /// Which point of an access this is.
+    fn point(&self) -> &'static str {
+        "v"
+    }
     /// The element of the product.
     fn product(&self) -> String {
         unreachable!("only the epilogue of a matmul reads the product")
@@ -130,8 +134,17 @@ impl<'a> Scope<'a> {
             return None;
         }
         let text = self.expression(s, reach);
-        let rounded = if stmt.round { round(text, stmt.dtype, &stmt.expr) } else { text };
+        let rounds = stmt.round && !self.is_rounded_by_stores(s);
+        let rounded = if rounds { round(text, stmt.dtype, &stmt.expr) } else { text };
         Some(format!("const {} {} = {rounded};", self.ty(s), self.name(s)))
+    }
+
+    /// Whether a value goes nowhere but to memory, as it is: then writing it is its rounding.
+    fn is_rounded_by_stores(&self, s: StmtId) -> bool {
+        let used = self.kernel.stmts.iter().any(|t| t.expr.operands().contains(&s));
+        let mut stores = self.kernel.stores.iter().filter(|store| store.value == s).peekable();
+        let dtype = self.kernel.stmt(s).dtype;
+        !used && stores.peek().is_some() && stores.all(|t| t.scatter.is_none() && store_dtype(self.plan, t) == dtype)
     }
 
     fn repeats_a_load(&self, s: StmtId) -> bool {
@@ -150,8 +163,10 @@ impl<'a> Scope<'a> {
                 true => self.value(*x),
                 false => format!("fuse_cast<{}>({})", self.ty(s), self.value(*x)),
             },
-            Expr::Uniform(draw, at) => format!("({})draw{draw}.uniform({})", self.ty(s), self.value(*at)),
-            Expr::Normal(draw, at) => format!("({})draw{draw}.normal({})", self.ty(s), self.value(*at)),
+            Expr::Uniform(draw, at) | Expr::Normal(draw, at) => {
+                let kind = if matches!(stmt.expr, Expr::Uniform(..)) { "uniform" } else { "normal" };
+                format!("({})draw{draw}.{kind}({}, {})", self.ty(s), self.value(*at), reach.point())
+            }
             Expr::Product => reach.product(),
             Expr::Const(_) | Expr::Scalar(_) => self.value(s),
             Expr::Reduce(..) | Expr::Scan(..) => unreachable!("the walk of a kernel writes its reductions and scans"),
@@ -171,7 +186,7 @@ impl<'a> Scope<'a> {
             texts[1] = format!("fuse_divisor_of({}, {}, fault, call, {})", texts[0], texts[1], stmt.place);
         }
         let row = op.scalar.as_ref().expect("only elementwise ops stand in kernels");
-        let text = substitute(row.cuda_for(dtype), &texts);
+        let text = substitute(&row.cuda_for(dtype).replace("{T}", c_type(dtype)), &texts);
         // C++ computes on at least an int.
         if dtype == DType::U8 && stmt.dtype == DType::U8 { format!("(unsigned char)({text})") } else { text }
     }

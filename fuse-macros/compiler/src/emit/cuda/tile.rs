@@ -16,7 +16,7 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
         w.lines(scope.phases.uniform.iter().filter_map(|s| scope.define(*s, &Point)));
         let Some(walk) = scope.phases.walks.first() else { return };
         w.line("const fuse_tile<RANK> tile(blockIdx.x, outer);");
-        declare_reads(w, scope, &walk.fresh, "[4][1]");
+        declare_reads(w, scope, &walk.fresh, "1", "4");
         let (turnable, plain): (Vec<usize>, Vec<usize>) = elem_leaves(scope, &walk.fresh)
             .into_iter()
             .partition(|leaf| is_turnable(scope.kernel, &scope.kernel.leaves[*leaf]));
@@ -37,7 +37,7 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
             for &leaf in &turnable {
                 let name = &scope.leaves[leaf];
                 w.line(format!(
-                    "if (STEP_{leaf} == 3) {name}_in[u][0] = {name}_tile[threadIdx.x % 32][threadIdx.x / 32 + 8 * u];"
+                    "if (STEP_{leaf} == 3) {name}_in[u].set(0, {name}_tile[threadIdx.x % 32][threadIdx.x / 32 + 8 * u]);"
                 ));
             }
             values(w, scope, walk);
@@ -62,6 +62,6 @@ fn turn(w: &mut Writer, scope: &Scope<'_>, leaf: usize) {
 
 fn read(scope: &Scope<'_>, leaf: usize) -> String {
     let name = &scope.leaves[leaf];
-    let from = format!("{name}_ptr + fuse_offset(at[u], {name}_strides)");
-    format!("{name}_in[u][0] = *({from});")
+    let from = format!("{name}_ptr + fuse_offset<STEP_{leaf}>(at[u], {name}_strides)");
+    format!("{name}_in[u].set(0, *({from}));")
 }

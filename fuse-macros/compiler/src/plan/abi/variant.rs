@@ -10,6 +10,8 @@ const BLOCK: i64 = 16384;
 const LANES: i64 = 1024;
 /// Values a thread may keep of a row in registers.
 const REGISTERS: i64 = 96;
+/// Accesses a thread of a team that divides its row evenly has at most: every number of them is a text of its own.
+const MOST_ITEMS: i64 = 16;
 /// Points of a tile along each of its two axes.
 const TILE: i64 = 32;
 /// With fewer blocks than this a row is shared by several blocks.
@@ -63,6 +65,8 @@ pub enum Walk {
         team: u32,
         /// Accesses a thread.
         items: u32,
+        /// Whether every thread has all of them.
+        whole: bool,
     },
     /// A block reads a long row once a phase.
     Stream {
@@ -257,7 +261,9 @@ impl Variant {
         defines.push(format!("IDX={}", if self.wide { "long long" } else { "int" }));
         match self.walk {
             Walk::Plain => {}
-            Walk::Keep { team, items } => defines.extend([format!("TEAM={team}"), format!("ITEMS={items}")]),
+            Walk::Keep { team, items, whole } => {
+                defines.extend([format!("TEAM={team}"), format!("ITEMS={items}"), format!("WHOLE={}", whole as u8)]);
+            }
             Walk::Stream { team } => defines.extend(["STREAM".into(), format!("TEAM={team}")]),
             Walk::Split => defines.push("SPLIT".into()),
             Walk::Tiled => defines.push("TILED".into()),
@@ -396,19 +402,24 @@ fn rows_walk(kernel: &Kernel, axes: &Geometry, widest: u32) -> (Walk, u32) {
         return (Walk::Split, widest.min(4));
     }
     let kept = phases.kept_values().max(1) as i64;
-    let keep = |vec: u32| {
-        let team = team(len, i64::from(vec));
-        let items = (ceil_div(len.max(1), team * i64::from(vec)) as u64).next_power_of_two() as i64;
-        let fits = team == 32 || items * i64::from(vec) * kept <= REGISTERS;
-        fits.then_some((Walk::Keep { team: team as u32, items: items as u32 }, vec))
-    };
     // Accesses of 4 let 256 threads share a long row; measured on bf16 rows of 4096, that beats 128 threads with accesses of 8.
-    let kept_row = match len {
-        _ if len > BLOCK => None,
-        _ if len > 2 * LANES => keep(widest.min(4)),
-        _ => keep(widest),
-    };
-    kept_row.unwrap_or_else(|| stream(&phases, widest))
+    let vec = if len > 2 * LANES { widest.min(4) } else { widest };
+    let kept_row = if len > BLOCK { None } else { keep(len, i64::from(vec), kept) };
+    kept_row.map_or_else(|| stream(&phases, widest), |walk| (walk, vec))
+}
+
+/// A team that keeps a row with so many values a point, if its registers can. A team that divides the row among its
+/// threads evenly is preferred: its text has no bounds.
+fn keep(len: i64, vec: i64, kept: i64) -> Option<Walk> {
+    let most = team(len, vec);
+    let fits = |team: i64, items: i64| team == 32 || items * vec * kept <= REGISTERS;
+    let even = |team: i64| (len > 0 && len % (team * vec) == 0).then_some((team, len / (team * vec)));
+    let smaller = [most, most / 2, most / 4].into_iter().filter(|team| *team >= 32);
+    if let Some((team, items)) = smaller.filter_map(even).find(|(team, items)| *items <= MOST_ITEMS && fits(*team, *items)) {
+        return Some(Walk::Keep { team: team as u32, items: items as u32, whole: true });
+    }
+    let items = (ceil_div(len.max(1), most * vec) as u64).next_power_of_two() as i64;
+    fits(most, items).then_some(Walk::Keep { team: most as u32, items: items as u32, whole: false })
 }
 
 /// Threads that keep a row: a warp for a short one, else as many as give each a few accesses to have in flight.

@@ -27,12 +27,13 @@ template <int N> static __device__ __forceinline__ fuse_at<N> fuse_unravel(IDX n
     return at;
 }
 
-// The distance of a place from the first element; the axes of `at` are those of `strides` from FROM on.
-template <int FROM = 0, int N, int M>
+// The distance of a place from the first element; the axes of `at` are those of `strides` from FROM on. STEP is how far
+// neighbours along the last axis are apart where the text knows it: 0 not at all, 1 one element.
+template <int STEP = 2, int FROM = 0, int N, int M>
 static __device__ __forceinline__ IDX fuse_offset(const fuse_at<N>& at, const fuse_strides<M>& strides)
 {
-    IDX offset = 0;
+    IDX offset = STEP == 0 ? 0 : STEP == 1 ? at.axis[N - 1] : at.axis[N - 1] * strides.axis[FROM + N - 1];
 #pragma unroll
-    for (int k = 0; k < N; ++k) offset += at.axis[k] * strides.axis[FROM + k];
+    for (int k = 0; k < N - 1; ++k) offset += at.axis[k] * strides.axis[FROM + k];
     return offset;
 }

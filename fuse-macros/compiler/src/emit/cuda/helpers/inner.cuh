@@ -1,7 +1,7 @@
-// The distance of element `e` of a row from its first one.
-template <int OUTER, int INNER, int M>
+// The distance of element `e` of a row, column or line from its first one; STEP as for an offset.
+template <int OUTER, int STEP = 2, int INNER, int M>
 static __device__ __forceinline__ IDX fuse_along(IDX e, const fuse_extents<INNER>& inner, const fuse_strides<M>& strides)
 {
-    if constexpr (INNER == 1) return e * strides.axis[OUTER];
-    else return fuse_offset<OUTER>(fuse_unravel(e, inner), strides);
+    if constexpr (INNER > 1) return fuse_offset<STEP, OUTER>(fuse_unravel(e, inner), strides);
+    else return STEP == 0 ? 0 : STEP == 1 ? e : e * strides.axis[OUTER];
 }
