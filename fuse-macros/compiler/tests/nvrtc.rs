@@ -129,7 +129,12 @@ impl Nvrtc {
 
     fn compile(&self, text: &str, defines: &[String], arch: &str) -> Result<(), String> {
         let source = CString::new(text).expect("generated text has no NUL");
-        let mut options = vec![format!("--gpu-architecture={arch}"), "-std=c++17".into(), "-fmad=false".into(), "-default-device".into()];
+        let mut options = vec![
+            format!("--gpu-architecture={arch}"),
+            "-std=c++17".into(),
+            "-fmad=false".into(),
+            "-default-device".into(),
+        ];
         options.extend(defines.iter().map(|d| format!("-D{d}")));
         let options: Vec<CString> =
             options.into_iter().map(|o| CString::new(o).expect("options have no NUL")).collect();

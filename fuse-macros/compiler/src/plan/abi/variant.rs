@@ -230,8 +230,9 @@ impl Variant {
             Kind::Map if steps.contains(&Step::Across) => (Walk::Tiled, 1),
             Kind::Map => (Walk::Plain, widest),
         };
-        // An access of one point looks only at whether its operand is turned: one text serves all steps.
-        if vec == 1 {
+        // An access of one point looks only at whether its operand is turned: one text serves all steps. A row is long
+        // enough for its positions to be worth less arithmetic.
+        if vec == 1 && kernel.kind != Kind::Row {
             steps.iter_mut().filter(|step| **step != Step::Across).for_each(|step| *step = Step::Apart);
         }
         Variant { outer: axes.outer.len(), inner: axes.inner.len(), vec, steps, wide: axes.is_wide(), walk }
@@ -415,7 +416,9 @@ fn keep(len: i64, vec: i64, kept: i64) -> Option<Walk> {
     let fits = |team: i64, items: i64| team == 32 || items * vec * kept <= REGISTERS;
     let even = |team: i64| (len > 0 && len % (team * vec) == 0).then_some((team, len / (team * vec)));
     let smaller = [most, most / 2, most / 4].into_iter().filter(|team| *team >= 32);
-    if let Some((team, items)) = smaller.filter_map(even).find(|(team, items)| *items <= MOST_ITEMS && fits(*team, *items)) {
+    if let Some((team, items)) =
+        smaller.filter_map(even).find(|(team, items)| *items <= MOST_ITEMS && fits(*team, *items))
+    {
         return Some(Walk::Keep { team: team as u32, items: items as u32, whole: true });
     }
     let items = (ceil_div(len.max(1), most * vec) as u64).next_power_of_two() as i64;
