@@ -3,12 +3,15 @@
 //! The emitter writes parameter lists from [`arguments`], the launcher fills them in the same order, so the two cannot
 //! disagree. What depends on the layouts of a call is a [`Variant`]: it becomes defines when the text is compiled.
 
+mod geometry;
 mod pack;
 mod variant;
+mod walk;
 
+pub use geometry::{Access, Geometry, is_turnable};
 pub use pack::{inner, outer, strides};
-pub use variant::c_type;
-pub use variant::{Access, Geometry, Launch, Step, Variant, Walk, is_turnable};
+pub use variant::{Launch, Step, Variant, c_type};
+pub use walk::Walk;
 
 use super::{Expr, Kernel, Kind, LeafSource, Level, Phases, StmtId};
 use crate::op::Reduction;
@@ -208,4 +211,8 @@ pub fn leaf_dtype(plan: &super::Plan, leaf: &super::Leaf) -> DType {
 /// The element type a store writes.
 pub fn store_dtype(plan: &super::Plan, store: &super::Store) -> DType {
     plan.bufs[store.to.buf.0 as usize].ty.dtype
+}
+
+fn ceil_div(a: i64, b: i64) -> i64 {
+    (a + b - 1) / b
 }
