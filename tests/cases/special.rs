@@ -36,6 +36,9 @@ traps! {
     fn zero_extremes(p: f32 1, q: f32 1) -> (Tensor<f32, 1>, Tensor<f32, 1>) {
         (1.0 / p.minimum(q), 1.0 / p.maximum(q))
     }
+    fn zero_places(x: f32 2) -> (Tensor<i64, 1>, Tensor<i64, 1>, Tensor<i64, 1>, Tensor<i64, 0>) {
+        (x.argmax(1), x.argmin(1), x.argmax(0), x.argmin_all())
+    }
     fn zero_identities(x: f32 1) -> (Tensor<f32, 1>, Tensor<f32, 1>, Tensor<f32, 1>) {
         (1.0 / (x.ceil() + 0.0), 1.0 / (x.ceil() - 0.0), 1.0 / (x.ceil() * 1.0))
     }
@@ -141,6 +144,14 @@ fn case_025_float_to_int() {
 fn case_026_extremes_of_signed_zeros() {
     let (p, q) = (Tensor::from([-0.0f32, 0.0]), Tensor::from([0.0f32, -0.0]));
     zero_extremes::trap().pointwise().exactly((p, q), (Tensor::from([-INF, -INF]), Tensor::from([INF, INF])));
+}
+
+#[test]
+fn places_of_signed_zeros_are_ties() {
+    let x = Tensor::from([[-0.0f32, 0.0, -0.0], [0.0, -0.0, 0.0]]);
+    let first = Tensor::from([0i64, 0]);
+    let want = (first.clone(), first, Tensor::from([0i64; 3]), Tensor::of_scalar(0i64));
+    zero_places::trap().exactly((x,), want);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The largest and the smallest, and where they are. NaN wins, -0.0 is below +0.0, ties go to the first.
+//! The largest and the smallest, and where they are. NaN wins. Of values -0.0 is below +0.0; of places zeros are equal, and
+//! ties go to the first.
 
 use super::sums::{BLOCK, PARALLEL, below};
 use crate::rt::vectorised;
@@ -18,6 +19,8 @@ pub trait Ordered: Copy + Send + Sync + 'static {
     const MOST: Self;
     /// A key that orders as values do, but for NaN, which gets the key `nan`.
     fn key(self, nan: Self::Key) -> Self::Key;
+    /// The same where it matters only which is greater: zeros of both signs have one key.
+    fn place_key(self, nan: Self::Key) -> Self::Key;
     /// The value of a key.
     fn value(key: Self::Key) -> Self;
     /// `key(b)` for every block `b`, on all threads; compiled once a type, here.
@@ -35,6 +38,10 @@ macro_rules! integers {
             #[inline(always)]
             fn key(self, _: Self::Key) -> Self::Key {
                 self
+            }
+            #[inline(always)]
+            fn place_key(self, nan: Self::Key) -> Self::Key {
+                self.key(nan)
             }
             #[inline(always)]
             fn value(key: Self::Key) -> Self {
@@ -65,6 +72,11 @@ macro_rules! floats {
             #[inline(always)]
             fn key(self, nan: $key) -> $key {
                 if self.is_nan() { nan } else { flip(self.to_bits() as $key) }
+            }
+            #[inline(always)]
+            fn place_key(self, nan: $key) -> $key {
+                // -0.0 + 0.0 is 0.0; every other value stays.
+                (self + 0.0).key(nan)
             }
             #[inline(always)]
             fn value(key: $key) -> Self {
@@ -118,14 +130,14 @@ pub fn min<A: Ordered>(n: usize, value: impl Fn(usize) -> A + Sync) -> A {
 /// The first index of the largest of `value(0), .., value(n - 1)`, the first NaN if there is one.
 #[inline(always)]
 pub fn argmax<A: Ordered>(n: usize, value: impl Fn(usize) -> A + Sync) -> i64 {
-    let key = |i| below(n, i, &value).key(A::HIGHEST);
+    let key = |i| below(n, i, &value).place_key(A::HIGHEST);
     first_extreme(n, A::LOWEST, Ord::max, |new, best| new > best, key)
 }
 
 /// The first index of the smallest of `value(0), .., value(n - 1)`, the first NaN if there is one.
 #[inline(always)]
 pub fn argmin<A: Ordered>(n: usize, value: impl Fn(usize) -> A + Sync) -> i64 {
-    let key = |i| below(n, i, &value).key(A::LOWEST);
+    let key = |i| below(n, i, &value).place_key(A::LOWEST);
     first_extreme(n, A::HIGHEST, Ord::min, |new, best| new < best, key)
 }
 

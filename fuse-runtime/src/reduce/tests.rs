@@ -119,6 +119,9 @@ fn ties_go_to_the_first_and_zeros_are_ordered() {
     assert_eq!((argmax(5000, |i| x[i]), argmin(5000, |i| x[i])), (6, 0));
     assert_eq!(max(2, |i| [-0.0f32, 0.0][i]).to_bits(), 0);
     assert_eq!(min(2, |i| [0.0f64, -0.0][i]).to_bits(), (-0.0f64).to_bits());
+    for zeros in [[-0.0f32, 0.0], [0.0, -0.0]] {
+        assert_eq!((argmax(2, |i| zeros[i]), argmin(2, |i| zeros[i])), (0, 0));
+    }
     assert_eq!((max(0, |_| 0f32), min(0, |_| 0u8)), (f32::NEG_INFINITY, 255));
     assert_eq!((max(3, |i| i == 1), min(3, |i| i != 1)), (true, false));
 }

@@ -1,4 +1,4 @@
-// A value and where it was found; of equal ones the first, of NaNs the first.
+// A value and where it was found; of equal ones (-0 and +0 are) the first, of NaNs the first.
 template <class V> struct alignas(16) fuse_found { V value; long long index; };
 
 template <class V, bool LARGEST> struct fuse_arg {
@@ -11,9 +11,8 @@ template <class V, bool LARGEST> struct fuse_arg {
         if (a.index == none().index || b.index == none().index) return a.index < b.index;
         const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
         if (a_nan || b_nan) return a_nan && b_nan ? a.index < b.index : a_nan;
-        const bool wins = LARGEST ? fuse_below(b.value, a.value) : fuse_below(a.value, b.value);
-        const bool loses = LARGEST ? fuse_below(a.value, b.value) : fuse_below(b.value, a.value);
-        return wins || (!loses && a.index < b.index);
+        if (a.value != b.value) return LARGEST ? a.value > b.value : a.value < b.value;
+        return a.index < b.index;
     }
 
     static __device__ __forceinline__ Acc join(const Acc& a, const Acc& b) { return before(a, b) ? a : b; }
