@@ -338,3 +338,61 @@ fn a_size_may_be_compared_before_it_shapes_a_tensor() {
         same!(compared_sizes(&row(&[1.0, -2.0, 3.0, 0.5]), n, &lists));
     }
 }
+
+fn table(n: usize) -> Tensor<f32, 1> {
+    Tensor::full([n], 0.5, Device::cpu())
+}
+
+fn rate(n: usize) -> f32 {
+    n as f32 * 0.25
+}
+
+#[compile]
+fn unseen_receiver(x: &Tensor<f32, 1>) -> Tensor<f32, 1> {
+    let s = table(3);
+    let y: Tensor<f32, 1> = x.exp() + s.gelu();
+    let z: Tensor<f32, 1> = s.abs().tanh().gelu() - y;
+    z * rate(3)
+}
+
+#[compile]
+fn unseen_operand(x: &Tensor<f32, 1>) -> Tensor<f32, 1> {
+    let (s, k) = (table(3), rate(2));
+    let t = s.sigmoid();
+    let y: Tensor<f32, 1> = x.exp() * k + s;
+    let z: Tensor<f32, 1> = t + y.relu();
+    let late;
+    late = rate(7);
+    z.maximum(&table(3)) * late
+}
+
+#[compile]
+fn unseen_parts(x: &Tensor<f32, 1>) -> Tensor<f32, 1> {
+    let pair = (table(3), x.exp());
+    let list = [table(3), table(3)];
+    let y: Tensor<f32, 1> = pair.1 + pair.0.gelu();
+    let z: Tensor<f32, 1> = y + list[1].gelu();
+    let [a, _] = list;
+    let w: Tensor<f32, 1> = a.silu() * z.where_cond_or(&a);
+    let made = |n: usize| table(n).exp();
+    let v: Tensor<f32, 1> = w + made(3).gelu();
+    v
+}
+
+trait WhereCondOr {
+    fn where_cond_or(&self, other: &Self) -> Self;
+}
+
+impl WhereCondOr for Tensor<f32, 1> {
+    fn where_cond_or(&self, other: &Self) -> Self {
+        self.gt(0.0).where_cond(self, other)
+    }
+}
+
+#[test]
+fn values_of_unseen_calls_may_be_tensors() {
+    let x = row(&[1.0, -2.0, 0.5]);
+    same!(unseen_receiver(&x));
+    same!(unseen_operand(&x));
+    same!(unseen_parts(&x));
+}

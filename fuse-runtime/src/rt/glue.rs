@@ -23,7 +23,7 @@ pub fn fallible<T, E: From<Error>>(body: impl FnOnce() -> std::result::Result<T,
 /// What may be a scalar of ops on tensors of `T`: a `T`, and beside halves an f32.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no scalar for a tensor of `{T}`",
-    label = "expected a `{T}`",
+    label = "`#[compile]` takes this for a `{T}`, since its type is not written where it is bound",
     note = "a tensor in a field or from a call needs an annotated binding, such as `let w: &Tensor<f32, 2> = &self.w;`"
 )]
 pub trait WeakScalar<T> {

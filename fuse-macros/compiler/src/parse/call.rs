@@ -220,8 +220,8 @@ impl Walker<'_> {
             Ok(Value::Bool(flag)) => Ok(Operand::Constant(Constant::Bool(flag))),
             Ok(Value::Dim(Dim::Const(k))) => Ok(Operand::Constant(Constant::Int(k))),
             Ok(Value::Dim(dim)) => Ok(Operand::Size(dim)),
+            Ok(Value::Host(ty) | Value::Captured(_, ty)) if self.may_be_tensor(expr, &ty) => Ok(Operand::Unknown),
             Ok(Value::Captured(local, _)) => Ok(Operand::Scalar(quote!(#local))),
-            Ok(Value::Host(ty)) if self.may_be_tensor(expr, &ty) => Ok(Operand::Unknown),
             Ok(Value::Host(_)) => Ok(Operand::Scalar(self.host_tokens(expr))),
             Ok(Value::Poison) => Ok(Operand::Poison),
             Ok(Value::Tuple(_) | Value::Array(_) | Value::Made(..) | Value::Unset) => Err(Stop::Silent),
@@ -229,10 +229,14 @@ impl Walker<'_> {
         }
     }
 
-    /// Whether a host value is a tensor because it is borrowed, or may be one because a call with tensors made it.
+    /// Whether a host value is a tensor because it is borrowed or used as one, or may be one because a call with tensors
+    /// made it.
     fn may_be_tensor(&self, expr: &Expr, ty: &HostTy) -> bool {
         let var = as_ident(strip(expr)).and_then(|ident| self.var(&Name::of(ident)));
-        ty.is_open() || var.is_some_and(Var::has_open_type) || matches!(strip(expr), Expr::Reference(_))
+        ty.is_open()
+            || *ty == HostTy::TensorLike
+            || var.is_some_and(Var::has_open_type)
+            || matches!(strip(expr), Expr::Reference(_))
     }
 
     /// Tensors of unknown type beside known ones: the binding to annotate is named, or the op runs on the host.

@@ -373,7 +373,8 @@ impl Walker<'_> {
         if self.report_unknown(&call.receiver, None) {
             return Ok(Value::Poison);
         }
-        self.host_or(whole, BreakKind::TYPE, &call.receiver, "has a type that is not known here")
+        self.host_or(whole, BreakKind::TYPE, &call.receiver, "has a type that is not known here")?;
+        Ok(Value::Host(HostTy::TensorLike))
     }
 
     /// Reports a value that must be a tensor but whose type nothing tells; says which binding to annotate.

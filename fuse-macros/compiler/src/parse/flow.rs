@@ -326,6 +326,11 @@ impl Walker<'_> {
             let place = Place { tokens: quote!(#ident), by_ref: var.exclusive, name: Some(var.name.clone()) };
             let value = self.settle_in(key, place);
             self.flow.vars[index].value = value;
+        } else if var.value.has_captured() {
+            // A host value without a type cannot be cloned: from here on it is in the variable.
+            let ty = self.host_ty_of(&var.value);
+            let hides = var.value.has_tensor() && !ty.has_tensor();
+            self.flow.vars[index].value = Value::Host(if hides { HostTy::AnyRank } else { ty });
         }
         let var = &mut self.flow.vars[index];
         (var.bound, var.dirty) = (true, false);

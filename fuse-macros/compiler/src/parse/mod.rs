@@ -19,6 +19,7 @@ mod shape;
 mod stmts;
 mod syntax;
 mod types;
+mod usage;
 mod value;
 
 pub use entry::parameter_name;

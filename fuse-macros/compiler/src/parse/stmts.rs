@@ -546,8 +546,13 @@ impl Walker<'_> {
             return;
         }
         match (cont, outcome) {
-            (Cont::Let(local, rest), Outcome::Value(value)) => self.bind(&local.pat, value, &rest.free()),
-            (Cont::Let(local, _), Outcome::Host(code)) => self.bind_host(local, code),
+            (Cont::Let(local, rest), outcome) => {
+                match outcome {
+                    Outcome::Value(value) => self.bind(&local.pat, value, &rest.free()),
+                    Outcome::Host(code) => self.bind_host(local, code),
+                }
+                self.learn_from_use(&local.pat, rest.stmts);
+            }
             (Cont::Assign(target, _), outcome) => self.assign(target, outcome),
             (_, outcome) => self.run_host(outcome),
         }
@@ -563,7 +568,7 @@ impl Walker<'_> {
                 var.source = None;
                 var.dirty = var.bound;
             }
-            Outcome::Host(HostCode { tokens, ty, changes, .. }) => {
+            Outcome::Host(HostCode { tokens, ty, needs_annotation, changes }) => {
                 self.protect(&Name::of(target));
                 let var = self.flow.vars[index].clone();
                 let mutability = var.mutable.then(|| quote!(mut));
@@ -576,7 +581,7 @@ impl Walker<'_> {
                 (var.bound, var.dirty) = (true, false);
                 if matches!(var.value, Value::Unset) {
                     var.value = Value::Host(ty);
-                    var.needs_annotation = true;
+                    var.needs_annotation = needs_annotation;
                 } else {
                     self.forget(index);
                 }

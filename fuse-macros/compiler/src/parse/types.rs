@@ -17,6 +17,8 @@ pub enum HostTy {
     Tensor(TensorTy),
     /// A tensor whose rank is not a number in the type.
     AnyRank,
+    /// What is used as only tensors are, though no type says that it is one.
+    TensorLike,
     /// A reference, and whether it is exclusive.
     Ref(Box<HostTy>, bool),
     /// `Option`.
@@ -130,7 +132,7 @@ impl HostTy {
             HostTy::Tensor(_) | HostTy::AnyRank => true,
             HostTy::Ref(inner, _) | HostTy::Option(inner) | HostTy::List(inner) => inner.has_tensor(),
             HostTy::Tuple(parts) => parts.iter().any(HostTy::has_tensor),
-            HostTy::Unknown | HostTy::Scalar(_) | HostTy::Size => false,
+            HostTy::Unknown | HostTy::TensorLike | HostTy::Scalar(_) | HostTy::Size => false,
         }
     }
 

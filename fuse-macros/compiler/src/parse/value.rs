@@ -101,6 +101,15 @@ impl Value {
         }
     }
 
+    /// Whether it is, or holds, a host value in a variable of the emitted code.
+    pub fn has_captured(&self) -> bool {
+        match self {
+            Value::Captured(..) => true,
+            Value::Tuple(parts) | Value::Array(parts) | Value::Made(_, parts) => parts.iter().any(Value::has_captured),
+            _ => false,
+        }
+    }
+
     /// Whether it is a number or flag that capture knows, or a group of such.
     pub fn is_number(&self) -> bool {
         match self {

@@ -84,7 +84,11 @@ impl Body<'_> {
             Step::Capture { local, value } => quote!(let #local = #value;),
             Step::Scalar { local, dtype, value } => {
                 let ty = self.element(*dtype);
-                quote!(let #local = ::fuse_runtime::rt::weak_scalar::<#ty, _>(#value);)
+                // What is no scalar is an error at the operand.
+                let at = value.clone().into_iter().next().map_or_else(Span::mixed_site, |first| first.span());
+                let read =
+                    quote_spanned!(Span::mixed_site().located_at(at)=> ::fuse_runtime::rt::weak_scalar::<#ty, _>);
+                quote!(let #local = #read(#value);)
             }
             Step::Size { local, sym, of, axis } => match self.program().needed.contains(sym) {
                 true => {
