@@ -8,7 +8,7 @@ pub mod verify;
 
 pub use rewrite::Rewrite;
 
-use crate::op::{Attr, Build, Check, Fault, Op, Rules, Val};
+use crate::op::{Attr, Build, Check, Class, Fault, Literal, Op, Rules, Val};
 use crate::types::{DType, Dim, Sym, Ty};
 use serde::{Deserialize, Serialize};
 
@@ -141,6 +141,26 @@ impl Graph {
         let val = self.push_typed(op, args.to_vec(), attrs, outs);
         self.checks.extend(checks.into_iter().map(|c| (val.node, c)));
         Ok(val)
+    }
+
+    /// Whether a node can meet an index out of range or an integer division by zero. A divisor that is written out is seen.
+    pub fn may_fault(&self, node: u32) -> bool {
+        let node = &self.nodes[node as usize];
+        let dtype = node.args.first().map_or(DType::F32, |&arg| self.ty(arg).dtype);
+        let divisor = |val: Val| match self.node(self.behind_views(val)).attrs.first() {
+            Some(Attr::Lit(Literal::Int(divisor))) => *divisor != 0,
+            _ => false,
+        };
+        let divides = node.op.scalar.as_ref().is_some_and(|scalar| scalar.zero_fault);
+        node.op.may_fault(dtype) && !(divides && divisor(node.args[1]))
+    }
+
+    /// The value whose elements a view shows.
+    pub fn behind_views(&self, mut val: Val) -> Val {
+        while let Class::View(_) = self.node(val).op.class {
+            val = self.node(val).args[0];
+        }
+        val
     }
 
     /// The node that makes a value.

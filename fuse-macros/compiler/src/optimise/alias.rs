@@ -11,7 +11,7 @@ pub fn run(mut graph: Graph) -> Graph {
     let start = graph.nodes.len();
     for k in 0..graph.outs.len() {
         let out = graph.outs[k];
-        let root = root(&graph, out);
+        let root = graph.behind_views(out);
         if taken.contains(&root) || needs_memory(&graph, root) {
             graph.outs[k] = graph.push(Op::named("contiguous"), &[out], vec![]);
         } else {
@@ -27,12 +27,4 @@ pub fn run(mut graph: Graph) -> Graph {
 /// Constants, scalars and positions live nowhere until somebody stores them.
 fn needs_memory(graph: &Graph, root: Val) -> bool {
     matches!(graph.node(root).op.class, Class::Source(_))
-}
-
-/// The value whose elements a view shows.
-fn root(graph: &Graph, mut val: Val) -> Val {
-    while let Class::View(_) = graph.node(val).op.class {
-        val = graph.node(val).args[0];
-    }
-    val
 }

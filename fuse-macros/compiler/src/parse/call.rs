@@ -485,13 +485,12 @@ impl Walker<'_> {
         let types: Vec<&Ty> = args.iter().map(|val| &graph.nodes[val.node as usize].outs[val.out as usize]).collect();
         let outs = op.types(&mut rules, &types, &attrs)?;
         let checks = rules.checks;
-        let dtype = types.first().map_or(DType::F32, |ty| ty.dtype);
         let pending = &mut self.flow.pending;
-        pending.effects |= op.effect == OpEffect::Rng || op.may_fault(dtype);
         pending.at = whole.to_token_stream().into_iter().next().map(|token| token.span());
         pending.graph.places.push(crate::diag::place(whole));
         let results = outs.len() as u32;
         let first = pending.graph.push_typed(op, args.to_vec(), attrs, outs);
+        pending.effects |= op.effect == OpEffect::Rng || pending.graph.may_fault(first.node);
         pending.graph.checks.extend(checks.iter().cloned().map(|check| (first.node, check)));
         Ok(((0..results).map(|out| Val { node: first.node, out }).collect(), checks))
     }

@@ -11,7 +11,7 @@ use super::stmts::{Cont, Outcome};
 use super::syntax::{Jumps, has_effects, is_flat, strip};
 use super::types::HostTy;
 use super::value::{TensorKey, Value, Var};
-use crate::op::{Class, Op};
+use crate::op::{Class, Op, OpEffect};
 use proc_macro2::{TokenStream, TokenTree};
 use std::cell::RefCell;
 use syn::{BinOp, Expr, ExprIf};
@@ -33,7 +33,6 @@ struct Before {
     checks: usize,
     steps: usize,
     segments: usize,
-    effects: bool,
 }
 
 impl Walker<'_> {
@@ -135,7 +134,6 @@ impl Walker<'_> {
             checks: graph.checks.len(),
             steps: self.flow.steps.len(),
             segments: self.segments.len(),
-            effects: self.flow.pending.effects,
         }
     }
 
@@ -146,11 +144,11 @@ impl Walker<'_> {
         };
         let ops = nodes.iter().filter(|node| !matches!(node.op.class, Class::Source(_))).count();
         ops <= MAX_OPS
-            && nodes.iter().all(|node| is_cheap(node.op))
+            && nodes.iter().all(|node| is_cheap(node.op) && node.op.effect != OpEffect::Rng)
+            && (before.nodes..graph.nodes.len()).all(|node| !graph.may_fault(node as u32))
             && steps.iter().all(is_harmless)
             && graph.checks.len() == before.checks
             && self.segments.len() == before.segments
-            && self.flow.pending.effects == before.effects
     }
 
     /// The value of the arm that is taken. `None`: the two differ in more than their elements.

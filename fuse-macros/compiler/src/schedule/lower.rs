@@ -88,6 +88,9 @@ impl<'g> Lower<'g> {
             }
             self.plan.outs.push(Operand { buf, views });
         }
+        for val in super::faults::unread(self.graph) {
+            self.buffer(val);
+        }
     }
 
     /// The buffer of a value; asking for it is what makes its group store it.

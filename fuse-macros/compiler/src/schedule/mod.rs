@@ -1,6 +1,7 @@
 //! Decides which ops share a kernel, what is stored and what is computed again, and lays the result out as a plan.
 
 mod buffers;
+mod faults;
 mod frame;
 mod groups;
 mod kernel;
