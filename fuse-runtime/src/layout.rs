@@ -230,9 +230,12 @@ impl Layout {
         Ok(out)
     }
 
-    /// Without `dim`, whose extent must be 1.
+    /// Without `dim`, whose extent must be 1. Rank 0 stays rank 0.
     pub fn squeeze(&self, dim: isize) -> Result<Layout> {
-        let d = self.dim_of("squeeze", dim)?;
+        let d = self.axis("squeeze", dim)?;
+        if self.rank == 0 {
+            return Ok(*self);
+        }
         if self.shape[d] != 1 {
             return Err(Error::shape("squeeze", format!("dim {d} has extent {} and not 1", self.shape[d])));
         }

@@ -12,6 +12,29 @@ traps! {
     fn rank_0(x: f32 0, m: f32 2) -> ([Tensor<f32, 0>; 5], Tensor<i64, 0>) {
         ([x.sum_all(), x.mean_all(), x.max_all(), 5.0 + x, (m * x).sum_all()], x.argmax_all())
     }
+    fn reduced_scalar(x: f32 0) -> [Tensor<f32, 0>; 8] {
+        [x.sum(0), x.mean(-1), x.max(0), x.min(-1), x.prod(0), x.norm(-1), x.var_correction(0, 0), x.logsumexp(0)]
+    }
+    fn kept_scalar(x: f32 0) -> ([Tensor<f32, 0>; 4], [Tensor<i64, 0>; 4]) {
+        let places = [x.argmax(0), x.argmin(-1), x.argmax_keepdim(0), x.gt(1.0).sum(0)];
+        ([x.sum_keepdim(0), x.mean_keepdim(-1), x.max_keepdim(0), x.std_correction(-1, 0)], places)
+    }
+    fn scalar_along(x: f32 0) -> [Tensor<f32, 0>; 7] {
+        let y = x * 1.0;
+        [y.softmax(0), y.log_softmax(-1), y.cumsum(0), y.flip([0]), y.transpose(0, -1), y.squeeze(0), y.unsqueeze(0).squeeze(-1)]
+    }
+    fn scalar_at(x: f32 0, at: i64 0, list: i64 1) -> [Tensor<f32, 0>; 5] {
+        [
+            x.gather(0, at),
+            x.index_select(-1, list),
+            x.scatter_add(0, at, x),
+            x.index_add(-1, list, x),
+            x.index_copy(0, list, &(x + 1.0)),
+        ]
+    }
+    fn variance_of_one(x: f32 0) -> [Tensor<f32, 0>; 2] {
+        [x.var(0), x.std(-1)]
+    }
     fn empty_axis(x: f32 2, y: i32 2) -> (Tensor<f32, 1>, Tensor<f32, 1>, Tensor<f32, 1>, Tensor<f32, 1>, Tensor<f32, 1>, Tensor<i64, 1>) {
         (x.sum(1), x.prod(1), x.mean(1), x.var(1), x.logsumexp(1), y.sum(1))
     }
@@ -63,9 +86,31 @@ fn case_050_size_0_against_size_1() {
 fn case_052_rank_0_acts_as_one_element() {
     let m = Tensor::from([[1.0f32, 2.0], [3.0, 4.0]]);
     rank_0::trap().exactly((scalar(3.0f32), m), ([3.0f32, 3.0, 3.0, 8.0, 30.0].map(scalar), scalar(0i64)));
+}
+
+#[test]
+fn a_scalar_along_an_axis_is_one_element() {
+    let x = || scalar(3.0f32);
+    reduced_scalar::trap().nearly((x(),), [3.0f32, 3.0, 3.0, 3.0, 3.0, 3.0, 0.0, 3.0].map(scalar));
+    kept_scalar::trap().exactly((x(),), ([3.0f32, 3.0, 3.0, 0.0].map(scalar), [0i64, 0, 0, 1].map(scalar)));
+    scalar_along::trap().exactly((x(),), [1.0f32, 0.0, 3.0, 3.0, 3.0, 3.0, 3.0].map(scalar));
+    variance_of_one::trap().exactly((x(),), [f32::NAN; 2].map(scalar));
+    let want = [3.0f32, 3.0, 6.0, 6.0, 4.0].map(scalar);
+    scalar_at::trap().exactly((x(), scalar(0i64), Tensor::from([0i64])), want);
+    scalar_at::trap().refuses((x(), scalar(1i64), Tensor::from([0i64])), ErrorKind::Index);
+    scalar_at::trap().refuses((x(), scalar(0i64), Tensor::from([0i64, 0])), ErrorKind::Shape);
+}
+
+/// What has no meaning without an axis is refused, as in PyTorch.
+#[test]
+fn a_scalar_has_no_parts() {
     let x = scalar(3.0f32).to_device(device());
-    assert_eq!(x.cumsum(0).item(), 3.0);
-    assert_eq!(x.softmax(-1).item(), 1.0);
+    let kind = |run: &dyn Fn() -> usize| fuse_runtime::error::catch(run).map_err(|error| error.kind());
+    assert_eq!(kind(&|| x.narrow(0, 0, 1).numel()), Err(ErrorKind::Shape));
+    assert_eq!(kind(&|| x.slice(0, 0, 1).numel()), Err(ErrorKind::Shape));
+    assert_eq!(kind(&|| x.chunk::<1>(0).len()), Err(ErrorKind::Shape));
+    assert_eq!(kind(&|| x.unbind(0).len()), Err(ErrorKind::Shape));
+    assert_eq!(kind(&|| x.cumsum(1).numel()), Err(ErrorKind::Shape));
 }
 
 #[test]

@@ -14,17 +14,6 @@ pub(crate) fn call<O: AnyTensor>(op: &str, args: &[Arg], attrs: &[Attr]) -> O {
     O::from_raw(try_call(op, args, attrs).or_raise())
 }
 
-/// Runs an op along a dim of its one operand. A tensor of rank 0 acts as one element along dim 0 or -1.
-#[track_caller]
-pub(crate) fn call_along<O: AnyTensor>(op: &str, x: &RawTensor, dim: isize) -> O {
-    if !x.shape().is_empty() {
-        return call(op, &[Arg::Tensor(x.clone())], &[axis(dim)]);
-    }
-    let line = x.layout().axis(op, dim).and_then(|_| x.reshape(&[1]));
-    let result = line.and_then(|line| try_call(op, &[Arg::Tensor(line)], &[axis(dim)]));
-    O::from_raw(result.and_then(|result| result.reshape(&[])).or_raise())
-}
-
 /// Runs an op without tensor operands and with one result on `device`.
 #[track_caller]
 pub(crate) fn call_on<O: AnyTensor>(device: Device, op: &str, args: &[Arg], attrs: &[Attr]) -> O {

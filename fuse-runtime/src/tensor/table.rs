@@ -3,7 +3,7 @@
 //! Each row of such a form is one call of one of these macros, with the name, the class of `T`, the element type of the
 //! result and the docs; a new row needs no line here.
 
-use super::call::{call, call_along};
+use super::call::{axis, call};
 use super::operand::tensor;
 use super::{AnyRank, Lower, Lowered, Operand, Rank, Tensor};
 use crate::dtype::{Bits, Element, Float, Int, Num};
@@ -40,7 +40,7 @@ macro_rules! along {
             #[doc = $doc]
             #[track_caller]
             pub fn $name(&self, dim: isize) -> Tensor<$out, R> {
-                call_along(stringify!($name), self.raw(), dim)
+                call(stringify!($name), &[tensor(self)], &[axis(dim)])
             }
         }
     };
@@ -55,7 +55,7 @@ macro_rules! reduce {
             where
                 Rank<R>: Lower,
             {
-                call_along(stringify!($name), self.raw(), dim)
+                call(stringify!($name), &[tensor(self)], &[axis(dim)])
             }
         }
     };

@@ -15,6 +15,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         name: "gather",
         doc: "The elements at the positions along an axis that `index` holds, for every place of `index`",
         params: &[param("dim", Axis), INDEX],
+        lone: true,
         infer: |rules, args, attrs| {
             let axis = rules.axis(attrs[0].int(), args[0].rank())?;
             need_index(rules, args, 1, args[0].rank())?;
@@ -33,6 +34,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         name: "index_select",
         doc: "The parts of the tensor at these positions of an axis",
         params: &[param("dim", Axis), INDEX],
+        lone: true,
         infer: |rules, args, attrs| {
             let axis = rules.axis(attrs[0].int(), args[0].rank())?;
             need_index(rules, args, 1, 1)?;
@@ -71,6 +73,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         name: "scatter_add",
         doc: "The tensor with the elements of `src` added at the positions along an axis that `index` holds",
         params: &[param("dim", Axis), INDEX, param("src", Tensor)],
+        lone: true,
         accepts: Accepts::Number,
         infer: |rules, args, attrs| {
             let axis = rules.axis(attrs[0].int(), args[0].rank())?;
@@ -93,6 +96,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         name: "index_add",
         doc: "The tensor with the parts of `src` added at these positions of an axis",
         params: &[param("dim", Axis), INDEX, param("src", Tensor)],
+        lone: true,
         accepts: Accepts::Number,
         infer: part_type,
         decompose: Some(|b, args, attrs| vec![scatter_parts(&mut Ops(b), args, attrs, true)]),
@@ -102,6 +106,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         name: "index_copy",
         doc: "The tensor with the parts at these positions of an axis replaced by those of `src`",
         params: &[param("dim", Axis), INDEX, param("src", Tensor)],
+        lone: true,
         infer: part_type,
         decompose: Some(|b, args, attrs| vec![scatter_parts(&mut Ops(b), args, attrs, false)]),
         ..FAULTY

@@ -20,6 +20,7 @@ pub mod helpers;
 mod host;
 mod index;
 mod join;
+mod lone;
 mod loss;
 mod matmul;
 pub mod methods;
@@ -86,6 +87,8 @@ pub struct OpInfo {
     pub decompose: Option<Decompose>,
     /// What else than computing its values the op does.
     pub effect: OpEffect,
+    /// Whether a receiver of rank 0 acts as one element along an axis, which is PyTorch's rule for most ops along axes.
+    pub lone: bool,
     /// Where tests sample float operands.
     pub domain: (f64, f64),
 }
@@ -110,6 +113,7 @@ impl OpInfo {
         scalar: None,
         decompose: None,
         effect: OpEffect::Pure,
+        lone: false,
         domain: (-4.0, 4.0),
     };
 
@@ -121,7 +125,28 @@ impl OpInfo {
         {
             return Err(rules::wrong_dtype(self, receiver.dtype));
         }
-        (self.infer)(rules, args, attrs)
+        match self.is_of_one(args.first().copied()) {
+            true => lone::types(self, rules, args, attrs),
+            false => (self.infer)(rules, args, attrs),
+        }
+    }
+
+    /// The graph of simpler ops that a call stands for; `None` if it is a primitive.
+    pub fn open(&self, b: &mut dyn Build, args: &[Val], attrs: &[Attr]) -> Option<Vec<Val>> {
+        match self.is_of_one(args.first().map(|&arg| b.ty(arg))) {
+            true => Some(lone::open(self, b, args, attrs)),
+            false => self.decompose.map(|open| open(b, args, attrs)),
+        }
+    }
+
+    /// Whether a call with this receiver is no primitive.
+    pub fn opens(&self, receiver: Option<&Ty>) -> bool {
+        self.decompose.is_some() || self.is_of_one(receiver)
+    }
+
+    /// Whether the receiver is a scalar in the place of one element along an axis.
+    fn is_of_one(&self, receiver: Option<&Ty>) -> bool {
+        self.lone && receiver.is_some_and(|ty| ty.rank() == 0)
     }
 
     /// Whether a node of this op can meet an index out of range, or an integer division by zero on this element type.

@@ -13,6 +13,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         name: "softmax",
         doc: "The exponentials along an axis, divided by their sum",
         params: ALONG,
+        lone: true,
         accepts: Accepts::Float,
         infer: rules::same_along,
         decompose: Some(|b, args, attrs| {
@@ -28,6 +29,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         name: "log_softmax",
         doc: "The logarithm of the softmax along an axis",
         params: ALONG,
+        lone: true,
         accepts: Accepts::Float,
         infer: rules::same_along,
         decompose: Some(|b, args, attrs| {

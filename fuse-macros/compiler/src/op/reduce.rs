@@ -20,6 +20,7 @@ macro_rules! primitive {
                 doc: concat!($doc, ", along one axis"),
                 class: Class::Reduce(Reduction::$reduction),
                 params: ALONG,
+                lone: true,
                 accepts: Accepts::$accepts,
                 infer: $infer,
                 ..OpInfo::BASE
@@ -45,6 +46,7 @@ macro_rules! composite {
                 name: $name,
                 doc: concat!($doc, ", along one axis"),
                 params: ALONG,
+                lone: true,
                 accepts: Accepts::$accepts,
                 infer: reduced,
                 decompose: Some(|b, args, attrs| once(b, args[0], attrs, $build)),
@@ -70,6 +72,7 @@ macro_rules! keepdim {
             name: concat!($name, "_keepdim"),
             doc: concat!($doc, ", along one axis that stays with extent 1"),
             params: $params,
+            lone: true,
             accepts: Accepts::$accepts,
             infer: |rules, args, attrs| kept($infer, rules, args, attrs),
             decompose: Some(|b, args, attrs| {
@@ -100,6 +103,7 @@ const VAR_CORRECTION: OpInfo = OpInfo {
     name: "var_correction",
     doc: "The variance along one axis, dividing by the number of elements less `correction`",
     params: CORRECTED,
+    lone: true,
     accepts: Accepts::Float,
     infer: reduced,
     decompose: Some(|b, args, attrs| {
@@ -127,6 +131,7 @@ const CUMSUM: OpInfo = OpInfo {
     doc: "The running sum along an axis",
     class: Class::Scan(Reduction::Sum),
     params: ALONG,
+    lone: true,
     infer: |rules, args, attrs| {
         rules::same_along(rules, args, attrs)?;
         Ok(vec![args[0].with_dtype(sum_dtype(args[0].dtype))])

@@ -15,6 +15,8 @@ pub type Types = Result<Vec<Ty>, Fault>;
 pub struct Rules<'a> {
     /// What could not be decided.
     pub checks: Vec<Check>,
+    /// Whether the operands of rank 0 stand for lines of one element, for messages.
+    pub lone: bool,
     /// The name of the op whose rule runs, for messages.
     pub op: &'static str,
     /// Names of symbols, for messages.
@@ -183,6 +185,9 @@ impl Rules<'_> {
     /// The axis an attribute means, counted from 0.
     pub fn axis(&self, axis: i64, rank: usize) -> Result<usize, Fault> {
         find_axis(axis, rank).ok_or_else(|| match rank {
+            _ if self.lone => Fault::new(format!("`{}`: axis {axis} is out of range for {{0}} of rank 0", self.op))
+                .help("a tensor of rank 0 acts as one element along axis 0")
+                .at_axis(axis),
             0 => Fault::new(format!("`{}` needs an axis, but {{0}} has rank 0", self.op))
                 .help("`{0}.unsqueeze(0)` has one")
                 .at(0),

@@ -27,6 +27,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         name: "transpose",
         doc: "Two axes swapped",
         params: &[param("dim0", Axis), param("dim1", Axis)],
+        lone: true,
         infer: |rules, args, attrs| {
             let rank = args[0].rank();
             let (a, b) = (rules.axis(attrs[0].int(), rank)?, rules.axis(attrs[1].int(), rank)?);
@@ -71,6 +72,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         doc: "The tensor without an axis of extent 1",
         class: Class::View(ViewKind::Squeeze),
         params: &[param("dim", Axis)],
+        lone: true,
         infer: squeeze_type,
         ..OpInfo::BASE
     },
@@ -113,6 +115,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         doc: "The tensor with the order along these axes reversed",
         class: Class::View(ViewKind::Flip),
         params: &[param("dims", Axes)],
+        lone: true,
         infer: |rules, args, attrs| {
             distinct_axes(rules, attrs[0].ints(), args[0].rank())?;
             rules::same(rules, args, attrs)

@@ -3,14 +3,14 @@
 //! A composite rounds once, at its end: its row computes in the compute type and casts last.
 
 use crate::graph::{Graph, Rewrite};
+use crate::op::Build;
 
 /// Opens every composite, also those that open into composites.
 pub fn run(graph: Graph) -> Graph {
     let mut graph = graph;
-    while graph.nodes.iter().any(|n| n.op.decompose.is_some()) {
-        graph = Rewrite::run(graph, |new, node| match node.op.decompose {
-            Some(open) => open(new, &node.args, &node.attrs),
-            None => Rewrite::keep(new, node),
+    while graph.nodes.iter().any(|node| node.op.opens(node.args.first().map(|&arg| graph.ty(arg)))) {
+        graph = Rewrite::run(graph, |new, node| {
+            node.op.open(new, &node.args, &node.attrs).unwrap_or_else(|| Rewrite::keep(new, node))
         });
     }
     graph

@@ -11,7 +11,7 @@ mod value;
 pub use value::Value;
 
 use super::{Graph, Node, SymSource};
-use crate::op::{Attr, Class, Num, Source, Val};
+use crate::op::{Attr, Build, Class, Num, Source, Val};
 use crate::types::{DType, Dim, Sym, Ty};
 use std::cell::Cell;
 
@@ -99,7 +99,7 @@ impl Evaluator<'_> {
         let args: Vec<&Value> = node.args.iter().map(|&arg| self.value(arg)).collect();
         let types: Vec<Ty> = node.outs.iter().map(|ty| self.concrete(ty)).collect();
         match node.op.class {
-            Class::Composite => self.composite(node, &args),
+            _ if node.op.opens(node.args.first().map(|&arg| self.graph.ty(arg))) => self.opened(node, &args),
             Class::Source(source) => Ok(vec![self.source(source, node, &types[0])]),
             Class::Host => panic!("`{}` runs on the host, not in a graph", node.op.name),
             _ => class::eval(node.op, &args, &self.concrete_attrs(node), &types[0]).map(|value| vec![value]),
@@ -107,12 +107,12 @@ impl Evaluator<'_> {
     }
 
     /// Opens a composite over inputs of known extents and evaluates what it stands for.
-    fn composite(&self, node: &Node, args: &[&Value]) -> Result<Vec<Value>, Failure> {
+    fn opened(&self, node: &Node, args: &[&Value]) -> Result<Vec<Value>, Failure> {
         let mut scratch = Graph::new(node.op.name);
         let operands: Vec<Val> =
             args.iter().enumerate().map(|(k, value)| known_input(&mut scratch, k, value)).collect();
-        let open = node.op.decompose.expect("a composite has a decomposition");
-        scratch.outs = open(&mut scratch, &operands, &self.concrete_attrs(node));
+        let opened = node.op.open(&mut scratch, &operands, &self.concrete_attrs(node));
+        scratch.outs = opened.expect("the op is no primitive");
         let inputs: Vec<Value> = args.iter().map(|&value| value.clone()).collect();
         let mut inner = Evaluator { graph: &scratch, inputs: &inputs, values: vec![], ..*self };
         inner.run()?;
