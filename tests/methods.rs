@@ -138,3 +138,42 @@ fn generic_impls_and_trait_impls_are_compiled() {
     let steps = |all: Vec<Tensor<f32, 1>>| all.iter().map(Tensor::to_vec).collect::<Vec<_>>();
     assert_eq!(steps(Double.apply(&bias(3, 2), 3)), steps(Double.apply_eager(&bias(3, 2), 3)));
 }
+
+/// Options differ from method to method.
+pub struct Mixed;
+
+#[compile(numerics = "fast")]
+impl Mixed {
+    /// As the block says.
+    pub fn all(&self, x: &Tensor<f32, 1>) -> Tensor<f32, 1> {
+        x * 2.0 + 1.0
+    }
+
+    /// Strict, and one graph.
+    #[compile(numerics = "strict", fullgraph)]
+    pub fn strict(&self, x: &Tensor<f32, 1>) -> Tensor<f32, 1> {
+        x * 2.0 + 1.0
+    }
+
+    /// Op by op.
+    #[fuse_runtime::compile(backend = "eager")]
+    pub fn plain(&self, x: &Tensor<f32, 1>) -> Tensor<f32, 1> {
+        x * 2.0 + 1.0
+    }
+
+    /// No tensors.
+    #[compile]
+    pub fn number(&self) -> usize {
+        3
+    }
+}
+
+#[test]
+fn options_are_those_of_the_method() {
+    let x = Tensor::from([1.0f32, -2.0]);
+    let want = [3.0, -3.0];
+    assert_eq!((Mixed.all(&x).to_vec(), Mixed.strict(&x).to_vec()), (want.to_vec(), want.to_vec()));
+    assert_eq!((Mixed.plain(&x).to_vec(), Mixed.number()), (want.to_vec(), 3));
+    assert!(Mixed::ALL_CUDA.contains("__global__") && Mixed::STRICT_CUDA.contains("__global__"));
+    assert!(!Mixed::PLAIN_CUDA.contains("__global__"));
+}

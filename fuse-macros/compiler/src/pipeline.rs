@@ -10,20 +10,18 @@ use crate::report::Explanation;
 use crate::{optimise, schedule};
 use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::{Item, ItemFn, ItemImpl};
+use std::collections::HashMap;
+use syn::{Attribute, ImplItem, ImplItemFn, Item, ItemFn, ItemImpl, Meta};
 
 /// What `#[compile(attribute)] item` becomes.
 pub fn compile(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut diag = Diagnostics::default();
-    let options = parse::options(attribute.clone(), &mut diag);
+    let options = parse::options(Options::default(), attribute.clone(), &mut diag);
     match syn::parse2::<Item>(item.clone()) {
         Ok(Item::Fn(function)) => compile_fn(&function, &options, diag),
         Ok(Item::Impl(methods)) => {
-            if let Some(name) = parse::option_name(attribute, "companion") {
-                let help = "leave it out: what comes beside a method is named after the method";
-                diag.error(name, "`companion` is for functions", Some(help));
-            }
-            compile_impl(&methods, &options, diag)
+            refuse_companion(attribute, &mut diag);
+            compile_impl(methods, &options, diag)
         }
         Ok(other) => {
             refuse(&other, &mut diag);
@@ -34,13 +32,10 @@ pub fn compile(attribute: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 fn compile_fn(item: &ItemFn, options: &Options, mut diag: Diagnostics) -> TokenStream {
-    if let Some(receiver) = item.sig.receiver() {
+    if let Some(at) = parse::belongs_to_a_type(item) {
         // Beside a method no enum can stand, so there is no companion to emit.
-        diag.error(
-            receiver,
-            "`#[compile]` on a method cannot see its type",
-            Some("put `#[compile]` on the `impl` block"),
-        );
+        let help = "put `#[compile]` on the `impl` block; there `#[compile(..)]` on a method sets its options";
+        diag.error(at, "`#[compile]` on a method cannot see its type", Some(help));
         return [diag.compile_errors(), item.to_token_stream()].into_iter().collect();
     }
     let function = Function { sig: &item.sig, block: &item.block, outer: None };
@@ -49,16 +44,48 @@ fn compile_fn(item: &ItemFn, options: &Options, mut diag: Diagnostics) -> TokenS
     [diag.compile_errors(), tokens].into_iter().collect()
 }
 
-fn compile_impl(item: &ItemImpl, options: &Options, diag: Diagnostics) -> TokenStream {
+fn compile_impl(mut item: ItemImpl, options: &Options, mut diag: Diagnostics) -> TokenStream {
+    let mut own = HashMap::new();
+    for member in &mut item.items {
+        if let ImplItem::Fn(method) = member {
+            own.insert(method.sig.ident.clone(), own_options(method, options, &mut diag));
+        }
+    }
     let mut errors = diag.compile_errors();
-    let tokens = emit::host::methods(item, |method| {
+    let tokens = emit::host::methods(&item, |method| {
         let mut diag = Diagnostics::default();
         let function = Function { sig: &method.sig, block: &method.block, outer: Some(&item.generics) };
-        let compiled = compile_body(&function, options, &mut diag);
+        let compiled = compile_body(&function, &own[&method.sig.ident], &mut diag);
         errors.extend(diag.compile_errors());
         compiled
     });
     [errors, tokens].into_iter().collect()
+}
+
+/// The options of a method: those of its block, and over them what `#[compile(..)]` on the method says. That attribute goes.
+fn own_options(method: &mut ImplItemFn, options: &Options, diag: &mut Diagnostics) -> Options {
+    let is_ours = |attr: &Attribute| attr.path().segments.last().is_some_and(|last| last.ident == "compile");
+    let (ours, others) = std::mem::take(&mut method.attrs).into_iter().partition::<Vec<_>, _>(is_ours);
+    method.attrs = others;
+    ours.into_iter().fold(options.clone(), |options, attr| match attr.meta {
+        Meta::Path(_) => options,
+        Meta::List(list) => {
+            refuse_companion(list.tokens.clone(), diag);
+            parse::options(options, list.tokens, diag)
+        }
+        Meta::NameValue(_) => {
+            diag.error(&attr, "`#[compile]` takes a list", Some("write `#[compile(option = \"value\")]`"));
+            options
+        }
+    })
+}
+
+/// Reports `companion` where there is no function to stand beside.
+fn refuse_companion(arguments: TokenStream, diag: &mut Diagnostics) {
+    if let Some(name) = parse::option_name(arguments, "companion") {
+        let help = "leave it out: what comes beside a method is named after the method";
+        diag.error(name, "`companion` is for functions", Some(help));
+    }
 }
 
 /// A function with a plan for each of its graphs. `None` after a mistake: the original is all that is emitted.
@@ -72,7 +99,8 @@ fn compile_body(function: &Function, options: &Options, diag: &mut Diagnostics) 
     if options.fullgraph || options.deny_breaks {
         diag.deny_breaks(if options.fullgraph { "fullgraph" } else { "deny(breaks)" });
     }
-    let program = program.filter(|_| !diag.has_errors())?;
+    let mut program = program.filter(|_| !diag.has_errors())?;
+    program.eager |= options.backend == Backend::Eager;
     let plans = match options.backend {
         Backend::Auto => program.segments.iter().enumerate().map(|(k, graph)| plans(k, graph, options)).collect(),
         Backend::Eager => vec![],

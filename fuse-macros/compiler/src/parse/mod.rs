@@ -80,6 +80,19 @@ pub fn function(function: &Function, diag: &mut Diagnostics) -> Option<Program> 
     walker.run(function)
 }
 
+/// What tells that a function is one of a type: its receiver, or where it says `Self`.
+pub fn belongs_to_a_type(item: &syn::ItemFn) -> Option<proc_macro2::TokenStream> {
+    let names_its_type = || {
+        let mut names = names::mentions(&item.sig);
+        names.extend(names::mentions(&item.block));
+        names.iter().any(|name| name.text() == "Self")
+    };
+    match item.sig.receiver() {
+        Some(receiver) => Some(receiver.to_token_stream()),
+        None => names_its_type().then(|| item.sig.ident.to_token_stream()),
+    }
+}
+
 /// Walks a function and collects what it finds.
 pub(crate) struct Walker<'a> {
     name: String,

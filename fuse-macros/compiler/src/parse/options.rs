@@ -9,9 +9,8 @@ use syn::{LitBool, LitStr, parse2};
 
 const KNOWN: &str = "the options are `mode`, `backend`, `dynamic`, `fullgraph`, `numerics`, `precision`, `deny(breaks)` and `companion`";
 
-/// The options of an attribute; mistakes go to `diag`, and the rest is read on.
-pub fn options(tokens: TokenStream, diag: &mut Diagnostics) -> Options {
-    let mut options = Options::default();
+/// The options of an attribute over those of the block it stands in; mistakes go to `diag`, and the rest is read on.
+pub fn options(mut options: Options, tokens: TokenStream, diag: &mut Diagnostics) -> Options {
     let mut given = BTreeSet::new();
     for argument in split(tokens) {
         match Argument::read(&argument) {
@@ -145,7 +144,7 @@ mod tests {
 
     fn check(tokens: TokenStream, expected: Expect) {
         let mut diag = Diagnostics::default();
-        let options = options(tokens, &mut diag);
+        let options = options(Options::default(), tokens, &mut diag);
         expected.assert_eq(&match diag.messages() {
             messages if messages.is_empty() => format!("{options:?}"),
             messages => messages.join("\n"),

@@ -7,7 +7,7 @@ mod body;
 mod companion;
 mod signature;
 
-use crate::options::{Backend, Options};
+use crate::options::Options;
 use crate::pipeline::Compiled;
 use body::Body;
 use companion::Companion;
@@ -25,7 +25,7 @@ pub fn function(item: &ItemFn, compiled: Option<&Compiled>, options: &Options) -
         .map_or_else(|| item.sig.ident.clone(), |name| format_ident!("{name}", span = item.sig.ident.span()));
     let companion = Companion { signature: &signature, attrs: &item.attrs, block: &item.block, compiled };
     let cuda = quote!(#name::CUDA);
-    let body = match compiled.filter(|compiled| options.backend == Backend::Auto && !compiled.program.eager) {
+    let body = match compiled.filter(|compiled| !compiled.program.eager) {
         Some(compiled) => {
             let eager = quote!(#name::eager);
             Body { compiled, signature: &signature, eager: signature.call(&eager, None), cuda: &cuda }.tokens()
