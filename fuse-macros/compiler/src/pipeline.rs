@@ -140,8 +140,9 @@ fn plan(segment: usize, graph: &Graph, options: &Options) -> Plan {
     dump("graph", graph);
     let graph = optimise::run(graph.clone(), optimise::Options { fast: options.numerics == Numerics::Fast });
     dump("opt", &graph);
-    let plan = schedule::run(&graph, schedule::Options { tf32: options.precision == Precision::High });
-    let plan = with_own_names(plan, segment);
+    let schedule_options =
+        schedule::Options { tf32: options.precision == Precision::High, contract: options.numerics == Numerics::Fast };
+    let plan = with_own_names(schedule::run(&graph, schedule_options), segment);
     dump("plan", &crate::plan::print::plan(&plan));
     dump("cuda", &emit::cuda::text(&plan));
     plan

@@ -23,6 +23,8 @@ pub(super) struct Program<'a> {
     pub(super) arch: &'a str,
     /// Macros and their values, in order.
     pub(super) defines: &'a [(&'a str, String)],
+    /// Whether products may contract with the sums they go into.
+    pub(super) contract: bool,
 }
 
 impl Program<'_> {
@@ -31,8 +33,8 @@ impl Program<'_> {
     /// Lines that only say where the source came from do not count, nor do comments: moving a function must not compile it
     /// again, and the kernel of an eager op is the same for every rank.
     pub(super) fn key(&self) -> Key {
-        let fixed = [env!("CARGO_PKG_VERSION"), self.arch];
-        let key = fixed.iter().chain(&nvrtc::OPTIONS).fold(Key::START, |key, text| key.and(text.as_bytes()));
+        let version = Key::START.and(env!("CARGO_PKG_VERSION").as_bytes());
+        let key = nvrtc::options(self).fold(version, |key, option| key.and(option.as_bytes()));
         let key = self.defines.iter().fold(key, |key, (name, value)| key.and(name.as_bytes()).and(value.as_bytes()));
         let lines = self.source.split('\n').filter(|line| !nvrtc::is_line_directive(line) && !is_comment(line));
         lines.fold(key, |key, line| key.and(line.as_bytes()))
@@ -120,7 +122,7 @@ mod tests {
     use super::*;
 
     fn key(source: &str, arch: &str, defines: &[(&str, String)]) -> Key {
-        Program { name: "k", source, arch, defines }.key()
+        Program { name: "k", source, arch, defines, contract: false }.key()
     }
 
     #[test]
@@ -134,6 +136,8 @@ mod tests {
             key("a", "sm_80", &define("N", "2")),
             key("a", "sm_80", &define("N1", "")),
         ];
+        let contracted = Program { name: "k", source: "a", arch: "sm_80", defines: &[], contract: true }.key();
+        assert!(!keys.contains(&contracted));
         let distinct: std::collections::HashSet<_> = keys.iter().collect();
         assert_eq!(distinct.len(), keys.len());
     }

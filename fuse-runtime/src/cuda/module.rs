@@ -61,9 +61,16 @@ pub(super) type Functions = OnceMap<Key, Function>;
 impl Context {
     /// The kernel `entry` of `source`, compiled with `defines` for this device, or found where it was compiled before.
     ///
-    /// The lookup hashes the source: callers keep the function. Threads asking for one kernel compile it once.
-    pub(crate) fn function(&self, source: &str, entry: &str, defines: &[(&str, String)]) -> Result<Function> {
-        let program = Program { name: entry, source, arch: &self.facts().arch, defines };
+    /// The lookup hashes the source: callers keep the function. Threads asking for one kernel compile it once. `contract`:
+    /// whether products may be fused with the sums they go into.
+    pub(crate) fn function(
+        &self,
+        source: &str,
+        entry: &str,
+        defines: &[(&str, String)],
+        contract: bool,
+    ) -> Result<Function> {
+        let program = Program { name: entry, source, arch: &self.facts().arch, defines, contract };
         let key = program.key().and(entry.as_bytes());
         self.functions.get_or_try_make(key, || match &self.backend {
             Backend::Real(real) => real.load(&Cache::of_user().cubin(&program)?, entry, self.facts().driver_version),
@@ -186,7 +193,7 @@ mod tests {
     #[test]
     fn a_recording_context_notes_launches_in_order() {
         let context = Context::recording("sm_90a");
-        let f = context.function("extern \"C\" __global__ void k0(int n) {}", "k0", &[]).unwrap();
+        let f = context.function("extern \"C\" __global__ void k0(int n) {}", "k0", &[], false).unwrap();
         let mut args = Args::new();
         args.push(7i32);
         context.launch(&f, [2, 1, 1], [256, 1, 1], 0, &args).unwrap();

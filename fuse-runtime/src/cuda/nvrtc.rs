@@ -9,10 +9,10 @@ use std::ffi::{CStr, CString, c_char};
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// The arithmetic of a Rust scalar: no contraction, subnormals kept, division and square root rounded correctly.
+/// The arithmetic of a Rust scalar: subnormals kept, division and square root rounded correctly.
 /// Sources need no headers, and what they define without `__global__` or `__host__` is meant for the device.
-pub(super) const OPTIONS: [&str; 7] =
-    ["-fmad=false", "-ftz=false", "-prec-div=true", "-prec-sqrt=true", "--std=c++17", "-lineinfo", "-default-device"];
+const OPTIONS: [&str; 6] =
+    ["-ftz=false", "-prec-div=true", "-prec-sqrt=true", "--std=c++17", "-lineinfo", "-default-device"];
 
 /// A result of the library, or what it wrote about the failure.
 type Logged<T> = std::result::Result<T, String>;
@@ -104,9 +104,9 @@ fn create(program: &Program, source: &str) -> Logged<Handle> {
 }
 
 /// Everything the library is told beside the source.
-fn options(program: &Program) -> impl Iterator<Item = String> {
-    let arch = format!("--gpu-architecture={}", program.arch);
-    std::iter::once(arch).chain(OPTIONS.map(String::from))
+pub(super) fn options(program: &Program) -> impl Iterator<Item = String> {
+    let own = [format!("--gpu-architecture={}", program.arch), format!("-fmad={}", program.contract)];
+    own.into_iter().chain(OPTIONS.map(String::from))
 }
 
 /// The source after its defines, with its own line numbers.

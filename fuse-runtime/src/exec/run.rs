@@ -72,6 +72,7 @@ fn run_on_cuda(
         context: &context,
         ordinal,
         source: program.source(),
+        contract: program.plan.contract,
         params: &program.params,
         functions: &program.functions,
         sizes,

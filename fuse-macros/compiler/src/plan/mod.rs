@@ -42,6 +42,9 @@ pub struct Plan {
     pub scalars: Vec<DType>,
     /// For every random draw, in program order, how many counters it uses up.
     pub draws: Vec<Dim>,
+    /// Whether a product and the sum it goes into may be one fused multiply-add, as `numerics = "fast"` allows.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub contract: bool,
     /// What runs, in order.
     pub steps: Vec<Step>,
     /// The results, in order.
@@ -50,6 +53,10 @@ pub struct Plan {
     pub places: Vec<Place>,
     /// Why ops were fused or kept apart, for the report.
     pub decisions: Vec<Decision>,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// A check with the op it belongs to.

@@ -24,6 +24,8 @@ use crate::plan::Plan;
 pub struct Options {
     /// `precision = "high"`: f32 products may use TF32.
     pub tf32: bool,
+    /// `numerics = "fast"`: products may contract with the sums they go into.
+    pub contract: bool,
 }
 
 /// Schedules an optimised graph.
@@ -33,6 +35,7 @@ pub fn run(graph: &Graph, options: Options) -> Plan {
     let plan = lower::run(&groups);
     let plan = names::run(plan);
     let mut plan = buffers::run(plan);
+    plan.contract = options.contract;
     if options.tf32 {
         allow_tf32(&mut plan);
     }

@@ -21,7 +21,7 @@ extern "C" __global__ void scale(T* x, int n) {
 const ELF: &[u8] = b"\x7fELF";
 
 fn scale<'a>(arch: &'a str, defines: &'a [(&'a str, String)]) -> Program<'a> {
-    Program { name: "scale", source: SCALE, arch, defines }
+    Program { name: "scale", source: SCALE, arch, defines, contract: false }
 }
 
 fn defines() -> [(&'static str, String); 2] {
@@ -53,6 +53,18 @@ fn a_kernel_compiles_for_each_architecture() {
     for arch in ["sm_80", "sm_90a"] {
         assert!(nvrtc.compile(&scale(arch, &defines())).unwrap().starts_with(ELF), "{arch}");
     }
+}
+
+#[test]
+fn products_contract_only_where_they_may() {
+    let Some(nvrtc) = nvrtc_or_skip() else { return };
+    let source = "extern \"C\" __global__ void k(float* x, float a, float b) { *x = *x * a + b; }";
+    let cubin = |contract| {
+        let program = Program { name: "k", source, arch: "sm_90a", defines: &[], contract };
+        nvrtc.compile(&program).unwrap()
+    };
+    assert_eq!(cubin(false), cubin(false));
+    assert_ne!(cubin(false), cubin(true));
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn download(buffer: &Buffer) -> Vec<f32> {
 
 fn kernel(context: &Context, body: &str) -> Function {
     let source = format!("extern \"C\" __global__ void k({body}");
-    context.function(&source, "k", &[]).unwrap()
+    context.function(&source, "k", &[], false).unwrap()
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_fault_of_a_kernel_reaches_the_host_once() {
             __threadfence_system();
             *(volatile unsigned*)&fault->code = 1;
         }"#;
-    let f = context.function(source, "faulty", &[]).unwrap();
+    let f = context.function(source, "faulty", &[], false).unwrap();
     let call = context.next_call();
     let mut args = Args::new();
     args.pointer(context.fault_address()).push(call);

@@ -21,6 +21,8 @@ pub(crate) struct CudaCall<'a> {
     pub ordinal: usize,
     /// The CUDA text of the plan.
     pub source: &'a str,
+    /// Whether products may be fused with the sums they go into.
+    pub contract: bool,
     /// What the generic element types of the text stand for.
     pub params: &'a [DType],
     /// Kernels that have been loaded.

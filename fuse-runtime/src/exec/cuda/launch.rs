@@ -42,7 +42,7 @@ impl Functions {
         }
         let defines = variant.defines(kernel, call.params);
         let defines: Vec<(&str, String)> = defines.iter().map(|define| name_and_value(define)).collect();
-        let function = call.context.function(call.source, &kernel.name, &defines)?;
+        let function = call.context.function(call.source, &kernel.name, &defines, call.contract)?;
         write(&self.loaded).insert(key, function.clone());
         Ok(function)
     }
