@@ -5,12 +5,33 @@ mod block;
 
 use block::Block;
 use fuse_runtime::prelude::*;
+use fuse_runtime::rt::recorder;
 
 #[test]
 fn the_block_is_eleven_launches_in_one_graph() {
     let report = Block::<f32>::forward_explain();
     assert!(report.breaks().is_empty() && report.graphs().len() == 1, "{report}");
     assert!(report.launches() <= 11, "{report}");
+}
+
+#[test]
+fn a_call_of_the_block_is_eleven_launches_with_the_library() {
+    let device = recorder::device();
+    for launches in [launches_of_a_call::<f32>(device), launches_of_a_call::<bf16>(device)] {
+        assert!(launches.len() <= 11, "{launches:#?}");
+        // Heads in one projection are no batch of one stride: the library takes the other products, the template these.
+        let by_library = launches.iter().filter(|kernel| *kernel == "matmul").count();
+        assert_eq!(by_library, 4, "{launches:#?}");
+    }
+}
+
+/// The kernels that a call of the benchmark's size launches.
+fn launches_of_a_call<T: Float>(device: Device) -> Vec<String> {
+    let block = Block::<T>::random(768, 12, 3072, device);
+    let x = Tensor::<T, 3>::randn([8, 512, 768], device);
+    recorder::launches();
+    drop(block.forward(&x));
+    recorder::launches().into_iter().map(|launch| launch.kernel).collect()
 }
 
 #[test]

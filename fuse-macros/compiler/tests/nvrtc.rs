@@ -6,8 +6,8 @@ mod programs;
 
 use fuse_compiler::emit::cuda;
 use fuse_compiler::plan::Step as PlanStep;
-use fuse_compiler::plan::abi::{self, Step, Variant, Walk, is_turnable};
-use fuse_compiler::plan::{Kernel, Kind, Plan, verify};
+use fuse_compiler::plan::abi::{self, BATCH_AXES, Lie, Step, Variant, Walk, is_turnable};
+use fuse_compiler::plan::{Kernel, Kind, Matmul, Plan, verify};
 use fuse_compiler::types::DType;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
@@ -53,7 +53,7 @@ fn kernels(plan: &Plan) -> Vec<(&Kernel, Vec<Variant>)> {
         match step {
             PlanStep::Kernel(kernel) => found.push((kernel, variants(kernel))),
             PlanStep::Matmul(m) => {
-                found.push((&m.epilogue, vec![Variant::product(&m.epilogue); 3]));
+                found.push((&m.epilogue, products(m)));
                 found.extend(m.lib.rest.as_ref().map(|rest| (rest, variants(rest))));
             }
         }
@@ -102,6 +102,25 @@ fn variants(kernel: &Kernel) -> Vec<Variant> {
         variants.push(of(2, inner, 1, Step::Same, true, walk));
     }
     variants
+}
+
+/// Every way an operand can lie, in each size of tiles, one for each generation of devices.
+fn products(matmul: &Matmul) -> Vec<Variant> {
+    let operands = matmul.epilogue.leaves.len() + matmul.epilogue.stores.len();
+    let of = |tile, left, right, vec, step, wide| Variant {
+        outer: BATCH_AXES + 2,
+        inner: 0,
+        vec,
+        steps: vec![step; operands],
+        wide,
+        walk: Walk::Product { tile, left, right },
+    };
+    let large = if matmul.dtype.bytes() == 8 || matmul.dtype.is_generic() { 64 } else { 128 };
+    vec![
+        of(large, Lie::AlongK, Lie::Across, 2, Step::Next, false),
+        of(64, Lie::Across, Lie::AlongK, 1, Step::Apart, false),
+        of(large, Lie::Apart, Lie::Apart, 2, Step::Next, true),
+    ]
 }
 
 fn numbered(text: &str) -> String {

@@ -5,11 +5,13 @@
 
 mod geometry;
 mod pack;
+mod product;
 mod variant;
 mod walk;
 
 pub use geometry::{Access, Geometry, is_turnable};
 pub use pack::{inner, outer, strides};
+pub use product::Lie;
 pub use variant::{Launch, Step, Variant, c_type};
 pub use walk::Walk;
 
@@ -25,9 +27,6 @@ pub const UNROLL: u32 = 2;
 
 /// Columns a block of a `Column` kernel takes, in accesses; its threads are these times the 8 lanes.
 pub const TILE_COLUMNS: u32 = 32;
-
-/// Rows and columns of the product that a block of the matmul template computes.
-pub const TILE_PRODUCT: u32 = 64;
 
 /// Batch axes of the matmul template; fewer are padded with extent 1 in front.
 pub const BATCH_AXES: usize = 3;

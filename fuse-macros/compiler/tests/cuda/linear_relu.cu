@@ -207,16 +207,93 @@ struct fuse_matrix { long long axis[5]; };
 // Extents of a product: batch axes, rows, columns, inner extent.
 struct fuse_shape { long long batch[3], m, n, k; };
 
-static __device__ __forceinline__ fuse_at<3> fuse_batch_of(long long n, const fuse_shape& shape)
-{
-    const long long two = n / shape.batch[2], one = two / shape.batch[1];
-    return {one, two - one * shape.batch[1], n - two * shape.batch[2]};
-}
+// An operand from the first row (or column) of a block's tile on: x counts its rows (or columns), k inner positions.
+template <class T> struct fuse_side { const T* from; long long x_stride, k_stride; int x_end; long long k_end; };
 
-static __device__ __forceinline__ long long fuse_batch(const fuse_at<3>& batch, const fuse_matrix& strides)
-{
-    return batch.axis[0] * strides.axis[0] + batch.axis[1] * strides.axis[1] + batch.axis[2] * strides.axis[2];
-}
+// What a block computes of a product: rows from m and columns from n on, at one place of the batch axes.
+template <int SIZE> struct fuse_part {
+    fuse_at<3> batch;
+    long long m, n;
+
+    __device__ __forceinline__ fuse_part(unsigned block, const fuse_shape& shape)
+    {
+        const unsigned across = (unsigned)((shape.n + SIZE - 1) / SIZE), down = (unsigned)((shape.m + SIZE - 1) / SIZE);
+        n = (long long)(block % across) * SIZE;
+        m = (long long)(block / across % down) * SIZE;
+        const unsigned place = block / across / down;
+        const unsigned two = place / (unsigned)shape.batch[2], one = two / (unsigned)shape.batch[1];
+        batch = {(IDX)one, (IDX)(two - one * (unsigned)shape.batch[1]), (IDX)(place - two * (unsigned)shape.batch[2])};
+    }
+
+    __device__ __forceinline__ long long start(const fuse_matrix& strides) const
+    {
+        return batch.axis[0] * strides.axis[0] + batch.axis[1] * strides.axis[1] + batch.axis[2] * strides.axis[2];
+    }
+
+    template <class T>
+    __device__ __forceinline__ fuse_side<T> left(const T* from, const fuse_matrix& strides, const fuse_shape& shape) const
+    {
+        const long long x_stride = strides.axis[3], k_stride = strides.axis[4];
+        return {from + start(strides) + m * x_stride, x_stride, k_stride, (int)min(shape.m - m, (long long)SIZE), shape.k};
+    }
+
+    template <class T>
+    __device__ __forceinline__ fuse_side<T> right(const T* from, const fuse_matrix& strides, const fuse_shape& shape) const
+    {
+        const long long x_stride = strides.axis[4], k_stride = strides.axis[3];
+        return {from + start(strides) + n * x_stride, x_stride, k_stride, (int)min(shape.n - n, (long long)SIZE), shape.k};
+    }
+};
+
+// What a thread carries of a tile, SIZE along x and DEPTH along k, from global to shared memory: packs of W elements.
+// LIE says how the elements of a pack lie: 0 anywhere, 1 next to each other along k, 2 next to each other along x; in the
+// last two cases packs are aligned. Elements outside the matrix are 0.
+template <class T, int LIE, int SIZE, int DEPTH, int W> struct fuse_packs {
+    static constexpr int THREADS = 2 * SIZE, COUNT = SIZE * DEPTH / W / THREADS;
+    // From one pack of a thread to the next.
+    static constexpr int X_STEP = LIE == 2 ? 0 : THREADS / (DEPTH / W), K_STEP = LIE == 2 ? THREADS / (SIZE / W) : 0;
+    fuse_side<T> side;
+    fuse_pack<T, W> of[COUNT];
+
+    __device__ __forceinline__ fuse_packs(const fuse_side<T>& side) : side(side) {}
+
+    // Where the first pack starts. Along k, 16 neighbouring threads take 16 neighbours in x: they write to different banks.
+    static __device__ __forceinline__ int x()
+    {
+        const int n = threadIdx.x;
+        return LIE == 2 ? n % (SIZE / W) * W : n / (16 * (DEPTH / W)) * 16 + n % 16;
+    }
+
+    static __device__ __forceinline__ int k()
+    {
+        const int n = threadIdx.x;
+        return LIE == 2 ? n / (SIZE / W) : n / 16 % (DEPTH / W) * W;
+    }
+
+    // Reads the tile and moves on to the next one.
+    __device__ __forceinline__ void read()
+    {
+        const long long x_step = LIE == 2 ? 1 : side.x_stride, k_step = LIE == 1 ? 1 : side.k_stride;
+        const int k_end = (int)min(side.k_end, (long long)DEPTH);
+        const T* from = side.from + (x() * x_step + k() * k_step);
+#pragma unroll
+        for (int pack = 0; pack < COUNT; ++pack) {
+            const int x = this->x() + pack * X_STEP, k = this->k() + pack * K_STEP;
+            if (LIE != 0 && x + (LIE == 2 ? W : 1) <= side.x_end && k + (LIE == 2 ? 1 : W) <= k_end) {
+                of[pack].load(from);
+            } else {
+#pragma unroll
+                for (int w = 0; w < W; ++w) {
+                    const bool inside = LIE == 2 ? x + w < side.x_end && k < k_end : x < side.x_end && k + w < k_end;
+                    of[pack].set(w, inside ? from[w * (LIE == 2 ? x_step : k_step)] : T());
+                }
+            }
+            from += X_STEP * x_step + K_STEP * k_step;
+        }
+        side.from += DEPTH * k_step;
+        side.k_end -= DEPTH;
+    }
+};
 
 static __device__ __forceinline__ float fuse_multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 static __device__ __forceinline__ double fuse_multiply_add(double a, double b, double c) { return __fma_rn(a, b, c); }
@@ -233,53 +310,170 @@ static __device__ __forceinline__ unsigned char fuse_multiply_add(unsigned char 
     return (unsigned char)(a * b + c);
 }
 
-// Loads a tile of 16 by 64 of a matrix; elements outside are 0. Neighbouring threads go along the axis that lies dense in memory.
-template <class T, class A>
-static __device__ __forceinline__ void fuse_load_tile(
-    A (&tile)[16][65], const T* from, long long k0, long long k_end, long long k_stride, long long x0, long long x_end, long long x_stride)
-{
-    const bool along_k = k_stride == 1;
-#pragma unroll
-    for (int step = 0; step < 4; ++step) {
-        const int n = step * 256 + threadIdx.x;
-        const int k = along_k ? n % 16 : n / 64, x = along_k ? n / 16 : n % 64;
-        const bool inside = k0 + k < k_end && x0 + x < x_end;
-        tile[k][x] = inside ? fuse_to_compute(from[(k0 + k) * k_stride + (x0 + x) * x_stride]) : A(0);
+// A tile of a product in plain arithmetic. Two warps lie side by side, SIZE / 32 below each other; a warp has 32 rows and
+// SIZE / 2 columns, a thread of its 4 by 8 has fours of neighbouring rows and columns. Inner positions ascend.
+template <class T, int SIZE, int L, int R> struct fuse_plain_product {
+    typedef decltype(fuse_to_compute(T())) A;
+    static constexpr int ROWS = 8, COLUMNS = SIZE / 16, DEPTH = 16, W = sizeof(T) < 8 ? 4 : 2;
+    // Four more columns than are used keep what is turned on its way in different banks.
+    typedef A Tile[DEPTH][SIZE + 4];
+
+    static __device__ __forceinline__ int row(int i) { return threadIdx.x / 64 * 32 + i / 4 * 16 + threadIdx.x % 32 / 8 * 4 + i % 4; }
+    static __device__ __forceinline__ int column(int j) { return threadIdx.x / 32 % 2 * (SIZE / 2) + j / 4 * 32 + threadIdx.x % 8 * 4 + j % 4; }
+
+    static __device__ __forceinline__ void run(A (&product)[ROWS][COLUMNS], const fuse_side<T>& left, const fuse_side<T>& right)
+    {
+        __shared__ alignas(16) Tile left_tile[2], right_tile[2];
+        fuse_packs<T, L, SIZE, DEPTH, W> left_packs(left);
+        fuse_packs<T, R, SIZE, DEPTH, W> right_packs(right);
+        left_packs.read();
+        right_packs.read();
+        // While one pair of tiles is multiplied, the next one is on its way.
+        for (long long k = 0, now = 0; k < left.k_end; k += DEPTH, now ^= 1) {
+            put(left_tile[now], left_packs);
+            put(right_tile[now], right_packs);
+            __syncthreads();
+            if (k + DEPTH < left.k_end) {
+                left_packs.read();
+                right_packs.read();
+            }
+            multiply(product, left_tile[now], right_tile[now]);
+        }
     }
+
+    template <int LIE> static __device__ __forceinline__ void put(Tile& tile, const fuse_packs<T, LIE, SIZE, DEPTH, W>& packs)
+    {
+#pragma unroll
+        for (int pack = 0; pack < packs.COUNT; ++pack) {
+            const int x = packs.x() + pack * packs.X_STEP, k = packs.k() + pack * packs.K_STEP;
+            fuse_pack<A, W> wide;
+#pragma unroll
+            for (int w = 0; w < W; ++w) wide.set(w, fuse_to_compute(packs.of[pack][w]));
+            if (LIE == 2) {
+                wide.store(&tile[k][x]);
+            } else {
+#pragma unroll
+                for (int w = 0; w < W; ++w) tile[k + w][x] = wide[w];
+            }
+        }
+    }
+
+    static __device__ __forceinline__ void multiply(A (&product)[ROWS][COLUMNS], const Tile& left_tile, const Tile& right_tile)
+    {
+#pragma unroll
+        for (int k = 0; k < DEPTH; ++k) {
+            fuse_pack<A, 4> left[ROWS / 4], right[COLUMNS / 4];
+#pragma unroll
+            for (int i = 0; i < ROWS; i += 4) left[i / 4].load(&left_tile[k][row(i)]);
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j += 4) right[j / 4].load(&right_tile[k][column(j)]);
+#pragma unroll
+            for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+                for (int j = 0; j < COLUMNS; ++j)
+                    product[i][j] = fuse_multiply_add(left[i / 4][i % 4], right[j / 4][j % 4], product[i][j]);
+        }
+    }
+};
+
+template <class T, int SIZE, int L, int R> struct fuse_product : fuse_plain_product<T, SIZE, L, R> {};
+
+#if __CUDA_ARCH__ >= 800
+// A tile of a product of halves on tensor cores, with sums in float. Two warps lie side by side, SIZE / 32 below each other;
+// a warp has 32 rows and SIZE / 2 columns and multiplies 16 by 16 with 16 by 8 elements at a time, which leaves every
+// thread with two neighbouring columns of a row and of the eighth row after it.
+template <class T, int SIZE, int L, int R> struct fuse_tensor_product {
+    static constexpr int ROWS = 4, COLUMNS = SIZE / 8, DEPTH = 32, W = 8;
+    // A tile keeps the order of its operand, with 16 bytes between its lines that keep them in different banks.
+    template <int LIE> struct Tile { T of[LIE == 2 ? DEPTH : SIZE][(LIE == 2 ? SIZE : DEPTH) + 8]; };
+
+    static __device__ __forceinline__ int row(int i) { return threadIdx.x / 64 * 32 + i * 8 + threadIdx.x % 32 / 4; }
+    static __device__ __forceinline__ int column(int j) { return threadIdx.x / 32 % 2 * (SIZE / 2) + j / 2 * 8 + threadIdx.x % 4 * 2 + j % 2; }
+
+    static __device__ __forceinline__ void run(float (&product)[ROWS][COLUMNS], const fuse_side<T>& left, const fuse_side<T>& right)
+    {
+        __shared__ alignas(16) Tile<L> left_tile[2];
+        __shared__ alignas(16) Tile<R> right_tile[2];
+        fuse_packs<T, L, SIZE, DEPTH, W> left_packs(left);
+        fuse_packs<T, R, SIZE, DEPTH, W> right_packs(right);
+        left_packs.read();
+        right_packs.read();
+        // While one pair of tiles is multiplied, the next one is on its way.
+        for (long long k = 0, now = 0; k < left.k_end; k += DEPTH, now ^= 1) {
+            put(left_tile[now], left_packs);
+            put(right_tile[now], right_packs);
+            __syncthreads();
+            if (k + DEPTH < left.k_end) {
+                left_packs.read();
+                right_packs.read();
+            }
+            multiply(product, left_tile[now], right_tile[now]);
+        }
+    }
+
+    template <int LIE> static __device__ __forceinline__ void put(Tile<LIE>& tile, const fuse_packs<T, LIE, SIZE, DEPTH, W>& packs)
+    {
+#pragma unroll
+        for (int pack = 0; pack < packs.COUNT; ++pack) {
+            const int x = packs.x() + pack * packs.X_STEP, k = packs.k() + pack * packs.K_STEP;
+            packs.of[pack].store(LIE == 2 ? &tile.of[k][x] : &tile.of[x][k]);
+        }
+    }
+
+    static __device__ __forceinline__ void multiply(float (&product)[ROWS][COLUMNS], const Tile<L>& left_tile, const Tile<R>& right_tile)
+    {
+        const int m = threadIdx.x / 64 * 32, n = threadIdx.x / 32 % 2 * (SIZE / 2);
+#pragma unroll
+        for (int k = 0; k < DEPTH; k += 16) {
+            unsigned left[2][4], right[SIZE / 32][4];
+#pragma unroll
+            for (int i = 0; i < 2; ++i) square(left[i], left_tile, m + 16 * i, k);
+#pragma unroll
+            for (int j = 0; j < SIZE / 32; ++j) square(right[j], right_tile, n + 16 * j, k);
+#pragma unroll
+            for (int i = 0; i < 2; ++i)
+#pragma unroll
+                for (int j = 0; j < SIZE / 16; ++j) {
+                    float* upper = &product[2 * i][2 * j];
+                    float* lower = &product[2 * i + 1][2 * j];
+                    fuse_multiply_halves(T(), upper, lower, left[i], right[j / 2][j % 2], right[j / 2][j % 2 + 2]);
+                }
+        }
+    }
+
+    // 16 by 16 elements from (x, k) on, two of a thread in a register: x 0-7 and x 8-15 of k 0-7, then both of k 8-15.
+    template <int LIE> static __device__ __forceinline__ void square(unsigned (&to)[4], const Tile<LIE>& tile, int x, int k)
+    {
+        const int lane = threadIdx.x % 32;
+        if (LIE == 2) {
+            const unsigned at = (unsigned)__cvta_generic_to_shared(&tile.of[k + lane / 16 * 8 + lane % 8][x + lane / 8 % 2 * 8]);
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+        } else {
+            const unsigned at = (unsigned)__cvta_generic_to_shared(&tile.of[x + lane % 16][k + lane / 16 * 8]);
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+        }
+    }
+};
+#endif
+
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ void fuse_multiply_halves(fuse_bf16, float* upper, float* lower, const unsigned (&a)[4], unsigned b0, unsigned b1)
+{
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(upper[0]), "+f"(upper[1]), "+f"(lower[0]), "+f"(lower[1])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// The product of a 64 by 64 tile: thread (ty, tx) of 16 by 16 has rows ty + 16 i and columns tx + 16 j. Inner positions ascend.
-template <class T, class A>
-static __device__ __forceinline__ void fuse_multiply_tile(
-    A (&product)[4][4], const T* a, const fuse_matrix& a_strides, const T* b, const fuse_matrix& b_strides,
-    const fuse_shape& shape, long long m0, long long n0)
-{
-    __shared__ A a_tile[16][65], b_tile[16][65];
-    const int ty = threadIdx.x / 16, tx = threadIdx.x % 16;
-    for (long long k0 = 0; k0 < shape.k; k0 += 16) {
-        fuse_load_tile(a_tile, a, k0, shape.k, a_strides.axis[4], m0, shape.m, a_strides.axis[3]);
-        fuse_load_tile(b_tile, b, k0, shape.k, b_strides.axis[3], n0, shape.n, b_strides.axis[4]);
-        __syncthreads();
-#pragma unroll
-        for (int k = 0; k < 16; ++k) {
-            A left[4], right[4];
-#pragma unroll
-            for (int i = 0; i < 4; ++i) left[i] = a_tile[k][ty + 16 * i];
-#pragma unroll
-            for (int j = 0; j < 4; ++j) right[j] = b_tile[k][tx + 16 * j];
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-#pragma unroll
-                for (int j = 0; j < 4; ++j) product[i][j] = fuse_multiply_add(left[i], right[j], product[i][j]);
-        }
-        __syncthreads();
-    }
-}
+template <int SIZE, int L, int R>
+struct fuse_product<fuse_bf16, SIZE, L, R> : fuse_tensor_product<fuse_bf16, SIZE, L, R> {};
+#endif
 
 #if defined(KERNEL_k0_matmul)
 // k0_matmul: map[x.0, w.1] product3 = product
 //   src/lib.rs:2  matmul(..)
-extern "C" __global__ void __launch_bounds__(256) k0_matmul(
+extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k0_matmul(
     const fuse_bf16* left,
     const fuse_matrix left_strides,
     const fuse_bf16* right,
@@ -287,22 +481,25 @@ extern "C" __global__ void __launch_bounds__(256) k0_matmul(
     const fuse_shape shape,
     fuse_bf16* product3_ptr,
     const fuse_strides<RANK> product3_strides) {
-    const long long tiles_n = (shape.n + 63) / 64;
-    const long long tiles_m = (shape.m + 63) / 64;
-    const long long n0 = blockIdx.x % tiles_n * 64;
-    const long long m0 = blockIdx.x / tiles_n % tiles_m * 64;
-    const fuse_at<3> batch = fuse_batch_of(blockIdx.x / tiles_n / tiles_m, shape);
-    float product[4][4] = {};
-    fuse_multiply_tile(product, left + fuse_batch(batch, left_strides), left_strides, right + fuse_batch(batch, right_strides), right_strides, shape, m0, n0);
+    typedef fuse_product<fuse_bf16, TILE, LEFT, RIGHT> multiply;
+    const fuse_part<TILE> part(blockIdx.x, shape);
+    float product[multiply::ROWS][multiply::COLUMNS] = {};
+    multiply::run(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < multiply::ROWS; ++i) {
 #pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            const long long m = m0 + threadIdx.x / 16 + 16 * i, n = n0 + threadIdx.x % 16 + 16 * j;
+        for (int access = 0; access < multiply::COLUMNS / VEC; ++access) {
+            const int j = access * VEC;
+            const long long m = part.m + multiply::row(i), n = part.n + multiply::column(j);
             if (m >= shape.m || n >= shape.n) continue;
-            const fuse_at<RANK> at = {batch.axis[0], batch.axis[1], batch.axis[2], m, n};
-            const float product2 = product[i][j];
-            product3_ptr[fuse_offset(at, product3_strides)] = fuse_element<fuse_bf16>::of(product2);
+            const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+            float product3_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float product2 = product[i][j + v];
+                product3_out[v] = product2;
+            }
+            fuse_write<STEP_0>(product3_ptr + fuse_offset<STEP_0>(at, product3_strides), product3_out, product3_strides.axis[RANK - 1]);
         }
     }
 }

@@ -9,7 +9,7 @@ use fuse_compiler::plan::Kernel;
 use fuse_compiler::plan::abi::{Access, Geometry};
 
 /// Bytes of the widest access of a thread.
-const WIDEST: u64 = 16;
+pub(super) const WIDEST: u64 = 16;
 
 /// A kernel's operands.
 pub(super) struct Bound {

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::exec::buffers::Buffers;
 use crate::rt::{Scalar, scalar_as};
 use fuse_compiler::plan::abi::{self, Arg, Geometry, Launch, Variant};
-use fuse_compiler::plan::{Expr, Kernel, Phases};
+use fuse_compiler::plan::{Expr, Kernel, Matmul, Phases};
 use fuse_compiler::types::DType;
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -54,11 +54,31 @@ impl Functions {
 
     /// What can be known of a launch from its layouts.
     pub(super) fn prepare(&self, call: &CudaCall<'_>, kernel: &Kernel, geometry: &Geometry) -> Result<Arc<Prepared>> {
+        self.prepare_as(call, kernel, geometry, || Prepared::kernel(call, kernel, geometry))
+    }
+
+    /// The same of a matmul template, see [`Variant::product`].
+    pub(super) fn prepare_product(
+        &self,
+        call: &CudaCall<'_>,
+        matmul: &Matmul,
+        axes: &Geometry,
+    ) -> Result<Arc<Prepared>> {
+        self.prepare_as(call, &matmul.epilogue, axes, || Prepared::product(call, matmul, axes))
+    }
+
+    fn prepare_as(
+        &self,
+        call: &CudaCall<'_>,
+        kernel: &Kernel,
+        geometry: &Geometry,
+        make: impl FnOnce() -> Result<Prepared>,
+    ) -> Result<Arc<Prepared>> {
         let key = (call.ordinal, std::ptr::from_ref(kernel), geometry.clone());
         if let Some(prepared) = read(&self.prepared).get(&key) {
             return Ok(prepared.clone());
         }
-        let prepared = Arc::new(Prepared::new(call, kernel, geometry)?);
+        let prepared = Arc::new(make()?);
         let mut all = write(&self.prepared);
         if all.len() >= PREPARED {
             all.clear();
@@ -86,7 +106,7 @@ fn name_and_value(define: &str) -> (&str, String) {
 /// Launches a generated kernel.
 pub(super) fn launch_kernel(call: &CudaCall<'_>, kernel: &Kernel, buffers: &mut Buffers<'_>) -> Result<()> {
     let bound = bind(kernel, buffers, call.sizes)?;
-    call.functions.prepare(call, kernel, &bound.geometry)?.launch(call, kernel, &bound, |_, _| unreachable!())
+    call.functions.prepare(call, kernel, &bound.geometry)?.launch(call, kernel, &bound, [0; 2])
 }
 
 /// A launch but for what changes from call to call: addresses, scalars, sizes, random draws.
@@ -104,17 +124,25 @@ enum Part {
 }
 
 impl Prepared {
-    fn new(call: &CudaCall<'_>, kernel: &Kernel, geometry: &Geometry) -> Result<Self> {
+    /// A launch of a kernel over axes that are not collapsed yet.
+    fn kernel(call: &CudaCall<'_>, kernel: &Kernel, geometry: &Geometry) -> Result<Self> {
         let axes = geometry.collapse(kernel);
         let variant = Variant::choose(kernel, &axes);
         let launch = variant.launch(kernel, &axes);
         let nothing = axes.rows() == 0 && !Phases::of(kernel).has_finish();
-        let args = abi::arguments(kernel);
-        Prepared::of(call, kernel, (&axes, &variant), launch, args, nothing)
+        Prepared::new(call, kernel, (&axes, &variant), launch, abi::arguments(kernel), nothing)
     }
 
-    /// A launch of these axes in this variant.
-    pub fn of(
+    /// A launch of a matmul template over the axes that [`Variant::product`] takes.
+    fn product(call: &CudaCall<'_>, matmul: &Matmul, axes: &Geometry) -> Result<Self> {
+        let kernel = &matmul.epilogue;
+        let variant = Variant::product(kernel, matmul.dtype, axes);
+        let launch = variant.launch_product(axes);
+        let args = abi::matmul_arguments(kernel);
+        Prepared::new(call, kernel, (axes, &variant), launch, args, axes.rows() == 0)
+    }
+
+    fn new(
         call: &CudaCall<'_>,
         kernel: &Kernel,
         (axes, variant): (&Geometry, &Variant),
@@ -123,26 +151,26 @@ impl Prepared {
         nothing: bool,
     ) -> Result<Self> {
         let function = if nothing { None } else { Some(call.functions.get(call, kernel, variant)?) };
-        let stride_bytes = |operand: usize| abi::strides(variant, &axes.operands[operand].strides);
-        let strides = |operand| Part::Packed(stride_bytes(operand), if variant.wide { 8 } else { 4 });
+        let strides_of = |operand: usize| &axes.operands[operand].strides;
+        let strides =
+            |operand| Part::Packed(abi::strides(variant, strides_of(operand)), if variant.wide { 8 } else { 4 });
+        let longs = |values: &[i64]| Part::Packed(values.iter().flat_map(|value| value.to_ne_bytes()).collect(), 8);
+        let matrices = kernel.leaves.len() + kernel.stores.len();
         let part = |arg| match arg {
             Arg::LeafStrides(k) => strides(k as usize),
             Arg::StoreStrides(k) => strides(kernel.leaves.len() + k as usize),
             Arg::Outer => Part::Packed(abi::outer(kernel, variant, axes), 8),
             Arg::Inner => Part::Packed(abi::inner(variant, axes), 8),
+            Arg::LeftStrides => longs(strides_of(matrices)),
+            Arg::RightStrides => longs(strides_of(matrices + 1)),
+            Arg::Product => longs(&[axes.outer.as_slice(), &axes.inner].concat()),
             open => Part::Open(open),
         };
         Ok(Prepared { function, launch, args: args.into_iter().map(part).collect() })
     }
 
-    /// Launches with the operands of a call; `matrices` appends the arguments of a matmul template.
-    pub fn launch(
-        &self,
-        call: &CudaCall<'_>,
-        kernel: &Kernel,
-        bound: &Bound,
-        matrices: impl Fn(&mut Args, Arg),
-    ) -> Result<()> {
+    /// Launches with the operands of a call; a matmul template also takes the addresses of its matrices.
+    pub fn launch(&self, call: &CudaCall<'_>, kernel: &Kernel, bound: &Bound, matrices: [u64; 2]) -> Result<()> {
         let Some(function) = &self.function else { return Ok(()) };
         let beside = Beside::new(call, &self.launch)?;
         let mut args = Args::new();
@@ -151,9 +179,12 @@ impl Prepared {
                 Part::Packed(bytes, align) => {
                     args.push_bytes(bytes, *align);
                 }
-                Part::Open(
-                    arg @ (Arg::LeftMatrix | Arg::RightMatrix | Arg::LeftStrides | Arg::RightStrides | Arg::Product),
-                ) => matrices(&mut args, *arg),
+                Part::Open(Arg::LeftMatrix) => {
+                    args.pointer(matrices[0]);
+                }
+                Part::Open(Arg::RightMatrix) => {
+                    args.pointer(matrices[1]);
+                }
                 Part::Open(arg) => push(&mut args, *arg, call, kernel, bound, &beside),
             }
         }

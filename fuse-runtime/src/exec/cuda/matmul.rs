@@ -1,22 +1,71 @@
-//! Products of matrices: by the library where it can, else by the template with the epilogue in it.
+//! Products of matrices: by the library where one call of it does, else by the template with the epilogue in it.
 
-use super::bind::bind;
+use super::bind::{WIDEST, bind};
 use super::call::CudaCall;
-use super::launch::{Prepared, launch_kernel};
+use super::launch::launch_kernel;
 use crate::cuda::{self, Matrix};
 use crate::error::{Error, Result};
 use crate::exec::buffers::Buffers;
+use crate::log::{self, Topic};
 use crate::raw::RawTensor;
 use fuse_compiler::plan::Matmul;
-use fuse_compiler::plan::abi::{self, Access, Arg, BATCH_AXES, Geometry, Variant};
+use fuse_compiler::plan::abi::{Access, BATCH_AXES, Geometry};
+
+/// Multiplications and additions of one call of the library from which on several calls of it beat one launch of the
+/// template: they take long enough that starting them costs nothing, and the library is faster.
+const LARGE: i64 = 1 << 33;
 
 /// Launches a product with what follows it.
 pub(super) fn launch_matmul(call: &CudaCall<'_>, matmul: &Matmul, buffers: &mut Buffers<'_>) -> Result<()> {
     let product = Product::new(call, matmul, buffers)?;
-    if product.by_library(call, matmul, buffers)? {
+    if !template_is_forced() && product.by_library(call, matmul, buffers)? {
         return matmul.lib.rest.as_ref().map_or(Ok(()), |rest| launch_kernel(call, rest, buffers));
     }
     product.by_template(call, matmul, buffers)
+}
+
+/// The axes of the template, if it surely takes this product: where the library has no such type, or would take many calls.
+pub(super) fn template_axes(
+    call: &CudaCall<'_>,
+    matmul: &Matmul,
+    buffers: &mut Buffers<'_>,
+) -> Result<Option<Geometry>> {
+    let product = Product::new(call, matmul, buffers)?;
+    if matmul.dtype.is_float() && !product.takes_small_calls([&product.a, &product.b, &product.a], matmul) {
+        return Ok(None);
+    }
+    let bound = bind(&matmul.epilogue, buffers, call.sizes)?;
+    product.axes(&bound.geometry).map(Some)
+}
+
+#[cfg(not(test))]
+fn template_is_forced() -> bool {
+    false
+}
+
+#[cfg(test)]
+use forced::template_is_forced;
+#[cfg(test)]
+pub(crate) use forced::with_template;
+
+/// Tests multiply with the template what the library would take.
+#[cfg(test)]
+mod forced {
+    use std::cell::Cell;
+
+    thread_local!(static FORCED: Cell<bool> = const { Cell::new(false) });
+
+    pub(super) fn template_is_forced() -> bool {
+        FORCED.get()
+    }
+
+    /// Runs `f` with every product of this thread left to the template.
+    pub(crate) fn with_template<R>(f: impl FnOnce() -> R) -> R {
+        FORCED.set(true);
+        let result = f();
+        FORCED.set(false);
+        result
+    }
 }
 
 /// The operands of a product and its extents m, n and k.
@@ -40,17 +89,25 @@ impl Product {
         Ok(Product { a, b, extents })
     }
 
-    /// Multiplies with the library, one call for the innermost batch axis. `false` if it cannot, and nothing was launched.
+    /// Multiplies with the library, one call for the innermost batch axis. `false` if it cannot or would take many small
+    /// calls, and nothing was launched.
     fn by_library(&self, call: &CudaCall<'_>, matmul: &Matmul, buffers: &mut Buffers<'_>) -> Result<bool> {
         let [m, n, k] = self.extents;
+        // Asked before there is memory for the product: where its operands take several calls, so does the whole.
+        if self.takes_small_calls([&self.a, &self.b, &self.a], matmul) {
+            return Ok(false);
+        }
         let out = buffers.operand(&matmul.lib.product)?;
         let bias = matmul.lib.bias.as_ref().map(|bias| buffers.operand(bias)).transpose()?;
         let bias_fits = bias.as_ref().is_none_or(|bias| bias.dtype() == matmul.dtype && bias.layout().is_contiguous());
         if (bias.is_some() && out.dtype() != matmul.dtype) || !bias_fits || m * n == 0 {
             return Ok(false);
         }
+        if self.takes_small_calls([&self.a, &self.b, &out], matmul) {
+            return Ok(false);
+        }
         let (outer, inner) = batch_axes([&self.a, &self.b, &out], matmul.batch.len());
-        for place in 0..outer.iter().map(|axis| axis.extent).product() {
+        for place in 0..count(&outer) {
             let first = offsets(&outer, place);
             let problem = cuda::Matmul {
                 dtype: matmul.dtype,
@@ -73,32 +130,28 @@ impl Product {
         Ok(true)
     }
 
+    /// Whether the library would take several calls that one launch of the template beats.
+    fn takes_small_calls(&self, matrices: [&RawTensor; 3], matmul: &Matmul) -> bool {
+        let (outer, inner) = batch_axes(matrices, matmul.batch.len());
+        count(&outer) > 1 && 2 * inner.extent * self.extents.iter().product::<i64>() < LARGE
+    }
+
     /// Multiplies with the generated template, whose axes are the batch axes, padded in front, m and n.
     fn by_template(&self, call: &CudaCall<'_>, matmul: &Matmul, buffers: &mut Buffers<'_>) -> Result<()> {
-        let kernel = &matmul.epilogue;
+        let (kernel, [m, n, k]) = (&matmul.epilogue, self.extents);
+        log::line(Topic::Launch, format_args!("template of {} for {m} x {n} x {k}", kernel.name));
         let bound = bind(kernel, buffers, call.sizes)?;
-        let axes = padded(&bound.geometry)?;
-        if axes.rows() == 0 {
-            return Ok(());
-        }
-        let variant = Variant::product(kernel);
-        let batch: i64 = axes.outer[..BATCH_AXES].iter().product();
-        let launch = variant.launch_product(batch, self.extents[0], self.extents[1]);
-        let mut shape = [0; BATCH_AXES + 3];
-        shape[..BATCH_AXES].copy_from_slice(&axes.outer[..BATCH_AXES]);
-        shape[BATCH_AXES..].copy_from_slice(&self.extents);
-        let args = abi::matmul_arguments(kernel);
-        let prepared = Prepared::of(call, kernel, (&axes, &variant), launch, args, false)?;
-        let (left, right) = (matrix_strides(&self.a)?, matrix_strides(&self.b)?);
-        prepared.launch(call, kernel, &bound, |args, arg| {
-            match arg {
-                Arg::LeftMatrix => args.pointer(self.a.address()),
-                Arg::RightMatrix => args.pointer(self.b.address()),
-                Arg::LeftStrides => args.push(left),
-                Arg::RightStrides => args.push(right),
-                _ => args.push(shape),
-            };
-        })
+        let axes = self.axes(&bound.geometry)?;
+        let prepared = call.functions.prepare_product(call, matmul, &axes)?;
+        prepared.launch(call, kernel, &bound, [self.a.address(), self.b.address()])
+    }
+
+    /// The axes of the epilogue, then k as the inner one; its operands, then the two matrices.
+    fn axes(&self, epilogue: &Geometry) -> Result<Geometry> {
+        let mut axes = padded(epilogue)?;
+        axes.inner = vec![self.extents[2]];
+        axes.operands.extend([access(&self.a)?, access(&self.b)?]);
+        Ok(axes)
     }
 }
 
@@ -118,6 +171,11 @@ fn batch_axes(matrices: [&RawTensor; 3], count: usize) -> (Vec<BatchAxis>, Batch
     }
     let inner = axes.pop().unwrap_or(BatchAxis { extent: 1, steps: [0; 3] });
     (axes, inner)
+}
+
+/// How many places there are along the outer batch axes.
+fn count(outer: &[BatchAxis]) -> i64 {
+    outer.iter().map(|axis| axis.extent).product()
 }
 
 /// How far the matrices move to a place of the outer batch axes.
@@ -155,15 +213,12 @@ fn padded(geometry: &Geometry) -> Result<Geometry> {
     Ok(Geometry { outer: pad(&geometry.outer, 1), inner: vec![], operands })
 }
 
-/// Strides of a matrix as the template takes them: batch axes, rows, columns.
-fn matrix_strides(tensor: &RawTensor) -> Result<[i64; BATCH_AXES + 2]> {
-    let strides = tensor.layout().strides();
-    let missing = missing_axes(strides.len())?;
-    let mut all = [0; BATCH_AXES + 2];
-    for (to, &stride) in all[missing..].iter_mut().zip(strides) {
-        *to = stride as i64;
-    }
-    Ok(all)
+/// How the template walks a matrix: over the batch axes, rows, columns.
+fn access(tensor: &RawTensor) -> Result<Access> {
+    let layout = tensor.layout().strides();
+    let mut strides = vec![0; missing_axes(layout.len())?];
+    strides.extend(layout.iter().map(|&stride| stride as i64));
+    Ok(Access { strides, address: tensor.address() % WIDEST, bytes: tensor.dtype().bytes(), indexed: false })
 }
 
 fn missing_axes(rank: usize) -> Result<usize> {

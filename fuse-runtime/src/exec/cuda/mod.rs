@@ -10,3 +10,5 @@ mod warm;
 
 pub(crate) use call::{CudaCall, describe_fault};
 pub(crate) use launch::Functions;
+#[cfg(test)]
+pub(crate) use matmul::with_template;

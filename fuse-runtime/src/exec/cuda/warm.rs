@@ -6,10 +6,11 @@
 
 use super::bind::bind;
 use super::call::CudaCall;
+use super::matmul::template_axes;
 use crate::error::Result;
 use crate::exec::buffers::Buffers;
 use fuse_compiler::plan::abi::Geometry;
-use fuse_compiler::plan::{Kernel, Plan, Step};
+use fuse_compiler::plan::{Kernel, Matmul, Plan, Step};
 use rayon::prelude::*;
 
 impl CudaCall<'_> {
@@ -17,30 +18,40 @@ impl CudaCall<'_> {
     pub fn warm<'b>(&self, plan: &Plan, buffers: impl FnOnce() -> Buffers<'b>) {
         if plan.steps.len() > 1 && !self.functions.has_some(self.ordinal) {
             let needed = self.needed(plan, &mut buffers());
-            needed.par_iter().for_each(|(kernel, geometry)| drop(self.functions.prepare(self, kernel, geometry)));
+            needed.par_iter().for_each(|needed| match needed {
+                Needed::Kernel(kernel, geometry) => drop(self.functions.prepare(self, kernel, geometry)),
+                Needed::Template(matmul, axes) => drop(self.functions.prepare_product(self, matmul, axes)),
+            });
         }
     }
 
     /// The kernels of a call and how their operands lie, as far as they can be found.
-    fn needed<'p>(&self, plan: &'p Plan, buffers: &mut Buffers<'_>) -> Vec<(&'p Kernel, Geometry)> {
+    fn needed<'p>(&self, plan: &'p Plan, buffers: &mut Buffers<'_>) -> Vec<Needed<'p>> {
         let mut needed = Vec::new();
         for (k, step) in (0..).zip(&plan.steps) {
-            let Ok(bound) = kernel(step).map(|kernel| self.geometry(kernel, buffers)).transpose() else { break };
-            needed.extend(kernel(step).zip(bound));
+            let Ok(found) = self.needed_by(step, buffers) else { break };
+            needed.extend(found);
             buffers.end_step(k);
         }
         needed
     }
 
-    fn geometry(&self, kernel: &Kernel, buffers: &mut Buffers<'_>) -> Result<Geometry> {
-        bind(kernel, buffers, self.sizes).map(|bound| bound.geometry)
+    /// What a step most likely launches: behind a product by the library what is left to do.
+    fn needed_by<'p>(&self, step: &'p Step, buffers: &mut Buffers<'_>) -> Result<Option<Needed<'p>>> {
+        let kernel = match step {
+            Step::Kernel(kernel) => kernel,
+            Step::Matmul(matmul) => match (template_axes(self, matmul, buffers)?, &matmul.lib.rest) {
+                (Some(axes), _) => return Ok(Some(Needed::Template(matmul, axes))),
+                (None, Some(rest)) => rest,
+                (None, None) => return Ok(None),
+            },
+        };
+        Ok(Some(Needed::Kernel(kernel, bind(kernel, buffers, self.sizes)?.geometry)))
     }
 }
 
-/// The kernel a step most likely launches: behind a product by the library what is left to do.
-fn kernel(step: &Step) -> Option<&Kernel> {
-    match step {
-        Step::Kernel(kernel) => Some(kernel),
-        Step::Matmul(matmul) => matmul.lib.rest.as_ref(),
-    }
+/// What is to be compiled, and over which axes it will be launched.
+enum Needed<'p> {
+    Kernel(&'p Kernel, Geometry),
+    Template(&'p Matmul, Geometry),
 }

@@ -7,14 +7,16 @@ use fuse_compiler::op::Attr;
 use fuse_compiler::types::DType::{self, BF16, F32, F64, I32};
 
 /// Values between -1 and 1 whose sums round, so that another order gives other bits.
-fn noise(dtype: DType, dims: &[usize]) -> RawTensor {
+pub(super) fn noise(dtype: DType, dims: &[usize]) -> RawTensor {
     let n: usize = dims.iter().product();
     let value = |i: u64| f64::from(crate::philox::bits(7, 0, i)) * 2f64.powi(-31) - 1.0;
     let all = (0..n as u64).map(value);
     match dtype {
         DType::F64 => RawTensor::from_slice(&all.collect::<Vec<_>>(), dims),
+        DType::F16 => RawTensor::from_slice(&all.map(half::f16::from_f64).collect::<Vec<_>>(), dims),
         DType::BF16 => RawTensor::from_slice(&all.map(half::bf16::from_f64).collect::<Vec<_>>(), dims),
         DType::I32 => RawTensor::from_slice(&all.map(|v| (v * 1e9) as i32).collect::<Vec<_>>(), dims),
+        DType::I64 => RawTensor::from_slice(&all.map(|v| (v * 1e18) as i64).collect::<Vec<_>>(), dims),
         _ => RawTensor::from_slice(&all.map(|v| v as f32).collect::<Vec<_>>(), dims),
     }
     .unwrap()

@@ -1,11 +1,19 @@
 //! Helpers of generated text, and which of them a text needs.
 
+use std::collections::BTreeSet;
+
 /// A piece of text and what it defines.
 struct Helper {
-    /// Identifiers that ask for this piece.
+    /// Identifiers that ask for this piece; of several in one string all must be there.
     names: &'static [&'static str],
     /// The text.
     text: &'static str,
+}
+
+impl Helper {
+    fn is_asked_for(&self, words: &BTreeSet<&str>) -> bool {
+        self.names.iter().any(|names| names.split(' ').all(|name| words.contains(name)))
+    }
 }
 
 macro_rules! helpers {
@@ -46,22 +54,21 @@ const HELPERS: &[Helper] = helpers! {
     "staged": "fuse_over_rows";
     "split": "fuse_join_chunks";
     "columns": "fuse_chunk_rows" "fuse_join_lanes" "fuse_join_columns";
-    "matrix": "fuse_matrix" "fuse_shape" "fuse_multiply_add" "fuse_load_tile" "fuse_multiply_tile";
+    "matrix": "fuse_matrix" "fuse_shape" "fuse_part" "fuse_side" "fuse_packs";
+    "product": "fuse_product";
+    "tensor": "fuse_product fuse_f16" "fuse_product fuse_bf16";
+    "tensor_f16": "fuse_product fuse_f16";
+    "tensor_bf16": "fuse_product fuse_bf16";
 };
 
 /// The helpers a text needs, with those they need themselves, in order. `generic`: element types are defines and may be halves.
 pub(super) fn needed(text: &str, generic: bool) -> String {
     let halves = if generic { "fuse_f16 fuse_bf16" } else { "" };
     let mut wanted = vec![false; HELPERS.len()];
-    let mut open: Vec<String> = vec![text.to_owned(), halves.to_owned()];
-    while let Some(text) = open.pop() {
-        let words: std::collections::BTreeSet<&str> = identifiers(&text).collect();
-        for (k, helper) in HELPERS.iter().enumerate() {
-            if !wanted[k] && helper.names.iter().any(|name| words.contains(name)) {
-                wanted[k] = true;
-                open.push(helper.text.to_owned());
-            }
-        }
+    let mut words: BTreeSet<&str> = identifiers(text).chain(identifiers(halves)).collect();
+    while let Some(k) = (0..HELPERS.len()).find(|k| !wanted[*k] && HELPERS[*k].is_asked_for(&words)) {
+        wanted[k] = true;
+        words.extend(identifiers(HELPERS[k].text));
     }
     let chosen = HELPERS.iter().zip(wanted).filter(|(_, wanted)| *wanted);
     chosen.map(|(helper, _)| format!("{}\n", helper.text)).collect()

@@ -1,64 +1,73 @@
-//! The matmul template: a tile of 64 by 64 of the product a block, in plain arithmetic, then the epilogue's program in registers.
+//! The matmul template: a block computes a tile of the product, then the epilogue's program in registers.
 
-use super::map::one_element;
+use super::map::{declare_draws, declare_results, elem_leaves, one_element, result};
 use super::params::matmul_parameters;
 use super::scope::{Reach, Scope, compute_type};
 use super::signature;
-use super::stores::outgoing;
 use crate::emit::writer::Writer;
-use crate::plan::abi::{THREADS, TILE_PRODUCT, c_type};
-use crate::plan::{Level, Matmul};
+use crate::plan::abi::c_type;
+use crate::plan::{Level, Matmul, Phase};
 
-/// Writes the kernel, named after its epilogue.
+/// Writes the kernel, named after its epilogue. How a tile is multiplied stands in the helpers.
 pub(super) fn write(w: &mut Writer, scope: &Scope<'_>, matmul: &Matmul) {
     let (element, compute) = (c_type(matmul.dtype), compute_type(matmul.dtype));
-    w.block(signature(scope, &THREADS.to_string(), &matmul_parameters(scope, element)), |w| {
+    w.block(signature(scope, "2 * TILE, 2", &matmul_parameters(scope, element)), |w| {
         w.lines(scope.phases.uniform.iter().filter_map(|s| scope.define(*s, &Element)));
-        tile(w);
-        w.line(format!("{compute} product[4][4] = {{}};"));
-        let matrix = |side: &str| format!("{side} + fuse_batch(batch, {side}_strides), {side}_strides");
-        w.line(format!("fuse_multiply_tile(product, {}, {}, shape, m0, n0);", matrix("left"), matrix("right")));
-        w.unrolled("i", "4", |w| {
-            w.unrolled("j", "4", |w| {
-                w.line("const long long m = m0 + threadIdx.x / 16 + 16 * i, n = n0 + threadIdx.x % 16 + 16 * j;");
+        w.line(format!("typedef fuse_product<{element}, TILE, LEFT, RIGHT> multiply;"));
+        w.line("const fuse_part<TILE> part(blockIdx.x, shape);");
+        w.line(format!("{compute} product[multiply::ROWS][multiply::COLUMNS] = {{}};"));
+        let operand = |side: &str| format!("part.{side}({side}, {side}_strides, shape)");
+        w.line(format!("multiply::run(product, {}, {});", operand("left"), operand("right")));
+        let Some(walk) = scope.phases.walks.first() else { return };
+        w.unrolled("i", "multiply::ROWS", |w| {
+            w.unrolled("access", "multiply::COLUMNS / VEC", |w| {
+                w.line("const int j = access * VEC;");
+                w.line("const long long m = part.m + multiply::row(i), n = part.n + multiply::column(j);");
                 w.line("if (m >= shape.m || n >= shape.n) continue;");
-                w.line("const fuse_at<RANK> at = {batch.axis[0], batch.axis[1], batch.axis[2], m, n};");
-                let Some(walk) = scope.phases.walks.first() else { return };
-                super::map::declare_draws(w, scope, &walk.fresh, "1");
-                w.lines(walk.fresh.iter().filter_map(|s| scope.define(*s, &Element)));
-                for &store in &walk.stores {
-                    let name = &scope.stores[store];
-                    w.line(format!("{name}_ptr[fuse_offset(at, {name}_strides)] = {};", outgoing(scope, store)));
-                }
+                let batch = "part.batch.axis[0], part.batch.axis[1], part.batch.axis[2]";
+                w.line(format!("const fuse_at<RANK> at = {{{batch}, (IDX)m, (IDX)n}};"));
+                epilogue(w, scope, walk);
             });
         });
     });
 }
 
-/// Which tile of which product.
-fn tile(w: &mut Writer) {
-    w.line(format!("const long long tiles_n = (shape.n + {0}) / {TILE_PRODUCT};", TILE_PRODUCT - 1));
-    w.line(format!("const long long tiles_m = (shape.m + {0}) / {TILE_PRODUCT};", TILE_PRODUCT - 1));
-    w.line(format!("const long long n0 = blockIdx.x % tiles_n * {TILE_PRODUCT};"));
-    w.line(format!("const long long m0 = blockIdx.x / tiles_n % tiles_m * {TILE_PRODUCT};"));
-    w.line("const fuse_at<3> batch = fuse_batch_of(blockIdx.x / tiles_n / tiles_m, shape);");
+/// What is done with one access: VEC neighbouring elements of a row.
+fn epilogue(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
+    for leaf in elem_leaves(scope, &walk.fresh) {
+        let (name, (from, stride)) = (&scope.leaves[leaf], place(&scope.leaves[leaf], leaf));
+        w.line(format!("fuse_pack<{}, VEC> {name}_in;", scope.leaf_type(leaf)));
+        w.line(format!("fuse_read<STEP_{leaf}>({name}_in, {from}, {stride});"));
+    }
+    declare_results(w, scope, walk);
+    declare_draws(w, scope, &walk.fresh, "VEC");
+    w.unrolled("v", "VEC", |w| {
+        w.lines(walk.fresh.iter().filter_map(|s| scope.define(*s, &Element)));
+        walk.stores.iter().for_each(|store| w.line(result(scope, *store)));
+    });
+    for &store in &walk.stores {
+        let (name, operand) = (&scope.stores[store], scope.leaves.len() + store);
+        let (to, stride) = place(name, operand);
+        w.line(format!("fuse_write<STEP_{operand}>({to}, {name}_out, {stride});"));
+    }
 }
 
-/// Operands at row `m` and column `n` of the product.
+/// Where an operand lies at the current access, and how far apart its columns are.
+fn place(name: &str, operand: usize) -> (String, String) {
+    let offset = format!("fuse_offset<STEP_{operand}>(at, {name}_strides)");
+    (format!("{name}_ptr + {offset}"), format!("{name}_strides.axis[RANK - 1]"))
+}
+
+/// Operands at element `v` of the current access.
 struct Element;
 
 impl Reach for Element {
-    fn point(&self) -> &'static str {
-        "0"
-    }
-
     fn load(&self, scope: &Scope<'_>, leaf: usize) -> String {
         let name = &scope.leaves[leaf];
-        let offset = format!("fuse_offset(at, {name}_strides)");
-        match (scope.leaf_level(leaf), scope.is_index(leaf)) {
-            (Level::All, _) => one_element(scope, leaf),
-            (_, true) => format!("{name}_ptr + {offset}"),
-            (_, false) => format!("fuse_to_compute({name}_ptr[{offset}])"),
+        match scope.leaf_level(leaf) {
+            Level::All => one_element(scope, leaf),
+            _ if scope.is_index(leaf) => self.base(scope, leaf),
+            _ => format!("fuse_to_compute({name}_in[v])"),
         }
     }
 
@@ -66,11 +75,11 @@ impl Reach for Element {
         let name = &scope.leaves[leaf];
         match scope.leaf_level(leaf) {
             Level::All => format!("{name}_ptr"),
-            _ => format!("{name}_ptr + fuse_offset(at, {name}_strides)"),
+            _ => format!("{name}_ptr + fuse_offset(at, {name}_strides) + v * {name}_strides.axis[RANK - 1]"),
         }
     }
 
     fn product(&self) -> String {
-        "product[i][j]".to_owned()
+        "product[i][j + v]".to_owned()
     }
 }

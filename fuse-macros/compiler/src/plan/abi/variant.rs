@@ -2,7 +2,7 @@
 
 use super::geometry::{Access, Geometry};
 use super::walk::{BLOCK, LANES, Walk, rows_walk};
-use super::{Arg, THREADS, TILE_COLUMNS, TILE_PRODUCT, UNROLL, accumulator_bytes, arguments, ceil_div, value_bytes};
+use super::{Arg, THREADS, TILE_COLUMNS, UNROLL, accumulator_bytes, arguments, ceil_div, value_bytes};
 use crate::plan::{Kernel, Kind, Phases};
 use crate::types::DType;
 
@@ -71,13 +71,6 @@ impl Variant {
         Variant { outer: axes.outer.len(), inner: axes.inner.len(), vec, steps, wide: axes.is_wide(), walk }
     }
 
-    /// The variant of a matmul template: all axes of the product, one element an access.
-    pub fn product(epilogue: &Kernel) -> Variant {
-        let operands = epilogue.leaves.len() + epilogue.stores.len();
-        let steps = vec![Step::Apart; operands];
-        Variant { outer: super::BATCH_AXES + 2, inner: 0, vec: 1, steps, wide: true, walk: Walk::Plain }
-    }
-
     /// The defines that specialise the text: this kernel, its element types and this variant, without the leading `-D`.
     pub fn defines(&self, kernel: &Kernel, params: &[DType]) -> Vec<String> {
         let mut defines = vec![format!("KERNEL_{}", kernel.name)];
@@ -101,6 +94,11 @@ impl Variant {
             Walk::Stream { team } => defines.extend(["STREAM".into(), format!("TEAM={team}")]),
             Walk::Split => defines.push("SPLIT".into()),
             Walk::Tiled => defines.push("TILED".into()),
+            Walk::Product { tile, left, right } => defines.extend([
+                format!("TILE={tile}"),
+                format!("LEFT={}", left as u8),
+                format!("RIGHT={}", right as u8),
+            ]),
         }
         defines
     }
@@ -145,13 +143,6 @@ impl Variant {
         Launch { blocks: blocks.max(1) as u64, threads, scratch, counters }
     }
 
-    /// The grid of a matmul template.
-    pub fn launch_product(&self, batch: i64, m: i64, n: i64) -> Launch {
-        let tile = i64::from(TILE_PRODUCT);
-        let blocks = batch * ceil_div(m, tile) * ceil_div(n, tile);
-        Launch { blocks: blocks.max(1) as u64, threads: THREADS, scratch: vec![], counters: 0 }
-    }
-
     /// The chunks of the canonical order that are spread over blocks.
     fn chunks(&self, kernel: &Kernel, len: i64) -> i64 {
         match (kernel.kind, self.walk) {
@@ -191,7 +182,7 @@ fn axis_of_threads(kernel: &Kernel, axes: &Geometry) -> usize {
     }
 }
 
-fn step(access: &Access, along: usize) -> Step {
+pub(super) fn step(access: &Access, along: usize) -> Step {
     match access.strides.get(along) {
         Some(0) => Step::Same,
         Some(1) => Step::Next,
@@ -200,7 +191,7 @@ fn step(access: &Access, along: usize) -> Step {
 }
 
 /// The widest access all operands allow, at most 16 bytes of the narrowest element type and 8 points.
-fn vector(kernel: &Kernel, axes: &Geometry, steps: &[Step], along: usize) -> u32 {
+pub(super) fn vector(kernel: &Kernel, axes: &Geometry, steps: &[Step], along: usize) -> u32 {
     let read: Vec<&Access> = axes
         .operands
         .iter()

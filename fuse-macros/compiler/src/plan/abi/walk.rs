@@ -1,7 +1,7 @@
 //! How the rows of a kernel are walked.
 
 use super::geometry::Geometry;
-use super::{THREADS, ceil_div, splittable};
+use super::{Lie, THREADS, ceil_div, splittable};
 use crate::plan::{Kernel, Phases};
 
 /// Elements of a block of the canonical row order.
@@ -15,7 +15,7 @@ const MOST_ITEMS: i64 = 16;
 /// With fewer blocks than this a row is shared by several blocks.
 const FEW_BLOCKS: i64 = 264;
 
-/// How the rows of a `Row` kernel or the points of a map are walked; other kinds have one way.
+/// How the rows of a `Row` kernel or the points of a map are walked; a product is computed in tiles; other kinds have one way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Walk {
     /// The one way of the kind.
@@ -38,6 +38,15 @@ pub enum Walk {
     Split,
     /// A block of a map takes a square tile of the last two axes and turns transposed operands in shared memory.
     Tiled,
+    /// A block of a matmul template computes a square tile of the product.
+    Product {
+        /// Its rows and columns; it has twice as many threads.
+        tile: u32,
+        /// How the left operand lies.
+        left: Lie,
+        /// How the right operand lies.
+        right: Lie,
+    },
 }
 
 /// How rows are walked: short ones by a warp each, middling ones by a block that keeps them, long ones once a phase, few long ones by many blocks.

@@ -3,71 +3,90 @@ struct fuse_matrix { long long axis[5]; };
 // Extents of a product: batch axes, rows, columns, inner extent.
 struct fuse_shape { long long batch[3], m, n, k; };
 
-static __device__ __forceinline__ fuse_at<3> fuse_batch_of(long long n, const fuse_shape& shape)
-{
-    const long long two = n / shape.batch[2], one = two / shape.batch[1];
-    return {one, two - one * shape.batch[1], n - two * shape.batch[2]};
-}
+// An operand from the first row (or column) of a block's tile on: x counts its rows (or columns), k inner positions.
+template <class T> struct fuse_side { const T* from; long long x_stride, k_stride; int x_end; long long k_end; };
 
-static __device__ __forceinline__ long long fuse_batch(const fuse_at<3>& batch, const fuse_matrix& strides)
-{
-    return batch.axis[0] * strides.axis[0] + batch.axis[1] * strides.axis[1] + batch.axis[2] * strides.axis[2];
-}
+// What a block computes of a product: rows from m and columns from n on, at one place of the batch axes.
+template <int SIZE> struct fuse_part {
+    fuse_at<3> batch;
+    long long m, n;
 
-static __device__ __forceinline__ float fuse_multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
-static __device__ __forceinline__ double fuse_multiply_add(double a, double b, double c) { return __fma_rn(a, b, c); }
-static __device__ __forceinline__ int fuse_multiply_add(int a, int b, int c)
-{
-    return (int)((unsigned)a * (unsigned)b + (unsigned)c);
-}
-static __device__ __forceinline__ long long fuse_multiply_add(long long a, long long b, long long c)
-{
-    return (long long)((unsigned long long)a * (unsigned long long)b + (unsigned long long)c);
-}
-static __device__ __forceinline__ unsigned char fuse_multiply_add(unsigned char a, unsigned char b, unsigned char c)
-{
-    return (unsigned char)(a * b + c);
-}
-
-// Loads a tile of 16 by 64 of a matrix; elements outside are 0. Neighbouring threads go along the axis that lies dense in memory.
-template <class T, class A>
-static __device__ __forceinline__ void fuse_load_tile(
-    A (&tile)[16][65], const T* from, long long k0, long long k_end, long long k_stride, long long x0, long long x_end, long long x_stride)
-{
-    const bool along_k = k_stride == 1;
-#pragma unroll
-    for (int step = 0; step < 4; ++step) {
-        const int n = step * 256 + threadIdx.x;
-        const int k = along_k ? n % 16 : n / 64, x = along_k ? n / 16 : n % 64;
-        const bool inside = k0 + k < k_end && x0 + x < x_end;
-        tile[k][x] = inside ? fuse_to_compute(from[(k0 + k) * k_stride + (x0 + x) * x_stride]) : A(0);
+    __device__ __forceinline__ fuse_part(unsigned block, const fuse_shape& shape)
+    {
+        const unsigned across = (unsigned)((shape.n + SIZE - 1) / SIZE), down = (unsigned)((shape.m + SIZE - 1) / SIZE);
+        n = (long long)(block % across) * SIZE;
+        m = (long long)(block / across % down) * SIZE;
+        const unsigned place = block / across / down;
+        const unsigned two = place / (unsigned)shape.batch[2], one = two / (unsigned)shape.batch[1];
+        batch = {(IDX)one, (IDX)(two - one * (unsigned)shape.batch[1]), (IDX)(place - two * (unsigned)shape.batch[2])};
     }
-}
 
-// The product of a 64 by 64 tile: thread (ty, tx) of 16 by 16 has rows ty + 16 i and columns tx + 16 j. Inner positions ascend.
-template <class T, class A>
-static __device__ __forceinline__ void fuse_multiply_tile(
-    A (&product)[4][4], const T* a, const fuse_matrix& a_strides, const T* b, const fuse_matrix& b_strides,
-    const fuse_shape& shape, long long m0, long long n0)
-{
-    __shared__ A a_tile[16][65], b_tile[16][65];
-    const int ty = threadIdx.x / 16, tx = threadIdx.x % 16;
-    for (long long k0 = 0; k0 < shape.k; k0 += 16) {
-        fuse_load_tile(a_tile, a, k0, shape.k, a_strides.axis[4], m0, shape.m, a_strides.axis[3]);
-        fuse_load_tile(b_tile, b, k0, shape.k, b_strides.axis[3], n0, shape.n, b_strides.axis[4]);
-        __syncthreads();
+    __device__ __forceinline__ long long start(const fuse_matrix& strides) const
+    {
+        return batch.axis[0] * strides.axis[0] + batch.axis[1] * strides.axis[1] + batch.axis[2] * strides.axis[2];
+    }
+
+    template <class T>
+    __device__ __forceinline__ fuse_side<T> left(const T* from, const fuse_matrix& strides, const fuse_shape& shape) const
+    {
+        const long long x_stride = strides.axis[3], k_stride = strides.axis[4];
+        return {from + start(strides) + m * x_stride, x_stride, k_stride, (int)min(shape.m - m, (long long)SIZE), shape.k};
+    }
+
+    template <class T>
+    __device__ __forceinline__ fuse_side<T> right(const T* from, const fuse_matrix& strides, const fuse_shape& shape) const
+    {
+        const long long x_stride = strides.axis[4], k_stride = strides.axis[3];
+        return {from + start(strides) + n * x_stride, x_stride, k_stride, (int)min(shape.n - n, (long long)SIZE), shape.k};
+    }
+};
+
+// What a thread carries of a tile, SIZE along x and DEPTH along k, from global to shared memory: packs of W elements.
+// LIE says how the elements of a pack lie: 0 anywhere, 1 next to each other along k, 2 next to each other along x; in the
+// last two cases packs are aligned. Elements outside the matrix are 0.
+template <class T, int LIE, int SIZE, int DEPTH, int W> struct fuse_packs {
+    static constexpr int THREADS = 2 * SIZE, COUNT = SIZE * DEPTH / W / THREADS;
+    // From one pack of a thread to the next.
+    static constexpr int X_STEP = LIE == 2 ? 0 : THREADS / (DEPTH / W), K_STEP = LIE == 2 ? THREADS / (SIZE / W) : 0;
+    fuse_side<T> side;
+    fuse_pack<T, W> of[COUNT];
+
+    __device__ __forceinline__ fuse_packs(const fuse_side<T>& side) : side(side) {}
+
+    // Where the first pack starts. Along k, 16 neighbouring threads take 16 neighbours in x: they write to different banks.
+    static __device__ __forceinline__ int x()
+    {
+        const int n = threadIdx.x;
+        return LIE == 2 ? n % (SIZE / W) * W : n / (16 * (DEPTH / W)) * 16 + n % 16;
+    }
+
+    static __device__ __forceinline__ int k()
+    {
+        const int n = threadIdx.x;
+        return LIE == 2 ? n / (SIZE / W) : n / 16 % (DEPTH / W) * W;
+    }
+
+    // Reads the tile and moves on to the next one.
+    __device__ __forceinline__ void read()
+    {
+        const long long x_step = LIE == 2 ? 1 : side.x_stride, k_step = LIE == 1 ? 1 : side.k_stride;
+        const int k_end = (int)min(side.k_end, (long long)DEPTH);
+        const T* from = side.from + (x() * x_step + k() * k_step);
 #pragma unroll
-        for (int k = 0; k < 16; ++k) {
-            A left[4], right[4];
+        for (int pack = 0; pack < COUNT; ++pack) {
+            const int x = this->x() + pack * X_STEP, k = this->k() + pack * K_STEP;
+            if (LIE != 0 && x + (LIE == 2 ? W : 1) <= side.x_end && k + (LIE == 2 ? 1 : W) <= k_end) {
+                of[pack].load(from);
+            } else {
 #pragma unroll
-            for (int i = 0; i < 4; ++i) left[i] = a_tile[k][ty + 16 * i];
-#pragma unroll
-            for (int j = 0; j < 4; ++j) right[j] = b_tile[k][tx + 16 * j];
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-#pragma unroll
-                for (int j = 0; j < 4; ++j) product[i][j] = fuse_multiply_add(left[i], right[j], product[i][j]);
+                for (int w = 0; w < W; ++w) {
+                    const bool inside = LIE == 2 ? x + w < side.x_end && k < k_end : x < side.x_end && k + w < k_end;
+                    of[pack].set(w, inside ? from[w * (LIE == 2 ? x_step : k_step)] : T());
+                }
+            }
+            from += X_STEP * x_step + K_STEP * k_step;
         }
-        __syncthreads();
+        side.from += DEPTH * k_step;
+        side.k_end -= DEPTH;
     }
-}
+};

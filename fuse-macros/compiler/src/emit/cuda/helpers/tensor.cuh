@@ -1,0 +1,79 @@
+#if __CUDA_ARCH__ >= 800
+// A tile of a product of halves on tensor cores, with sums in float. Two warps lie side by side, SIZE / 32 below each other;
+// a warp has 32 rows and SIZE / 2 columns and multiplies 16 by 16 with 16 by 8 elements at a time, which leaves every
+// thread with two neighbouring columns of a row and of the eighth row after it.
+template <class T, int SIZE, int L, int R> struct fuse_tensor_product {
+    static constexpr int ROWS = 4, COLUMNS = SIZE / 8, DEPTH = 32, W = 8;
+    // A tile keeps the order of its operand, with 16 bytes between its lines that keep them in different banks.
+    template <int LIE> struct Tile { T of[LIE == 2 ? DEPTH : SIZE][(LIE == 2 ? SIZE : DEPTH) + 8]; };
+
+    static __device__ __forceinline__ int row(int i) { return threadIdx.x / 64 * 32 + i * 8 + threadIdx.x % 32 / 4; }
+    static __device__ __forceinline__ int column(int j) { return threadIdx.x / 32 % 2 * (SIZE / 2) + j / 2 * 8 + threadIdx.x % 4 * 2 + j % 2; }
+
+    static __device__ __forceinline__ void run(float (&product)[ROWS][COLUMNS], const fuse_side<T>& left, const fuse_side<T>& right)
+    {
+        __shared__ alignas(16) Tile<L> left_tile[2];
+        __shared__ alignas(16) Tile<R> right_tile[2];
+        fuse_packs<T, L, SIZE, DEPTH, W> left_packs(left);
+        fuse_packs<T, R, SIZE, DEPTH, W> right_packs(right);
+        left_packs.read();
+        right_packs.read();
+        // While one pair of tiles is multiplied, the next one is on its way.
+        for (long long k = 0, now = 0; k < left.k_end; k += DEPTH, now ^= 1) {
+            put(left_tile[now], left_packs);
+            put(right_tile[now], right_packs);
+            __syncthreads();
+            if (k + DEPTH < left.k_end) {
+                left_packs.read();
+                right_packs.read();
+            }
+            multiply(product, left_tile[now], right_tile[now]);
+        }
+    }
+
+    template <int LIE> static __device__ __forceinline__ void put(Tile<LIE>& tile, const fuse_packs<T, LIE, SIZE, DEPTH, W>& packs)
+    {
+#pragma unroll
+        for (int pack = 0; pack < packs.COUNT; ++pack) {
+            const int x = packs.x() + pack * packs.X_STEP, k = packs.k() + pack * packs.K_STEP;
+            packs.of[pack].store(LIE == 2 ? &tile.of[k][x] : &tile.of[x][k]);
+        }
+    }
+
+    static __device__ __forceinline__ void multiply(float (&product)[ROWS][COLUMNS], const Tile<L>& left_tile, const Tile<R>& right_tile)
+    {
+        const int m = threadIdx.x / 64 * 32, n = threadIdx.x / 32 % 2 * (SIZE / 2);
+#pragma unroll
+        for (int k = 0; k < DEPTH; k += 16) {
+            unsigned left[2][4], right[SIZE / 32][4];
+#pragma unroll
+            for (int i = 0; i < 2; ++i) square(left[i], left_tile, m + 16 * i, k);
+#pragma unroll
+            for (int j = 0; j < SIZE / 32; ++j) square(right[j], right_tile, n + 16 * j, k);
+#pragma unroll
+            for (int i = 0; i < 2; ++i)
+#pragma unroll
+                for (int j = 0; j < SIZE / 16; ++j) {
+                    float* upper = &product[2 * i][2 * j];
+                    float* lower = &product[2 * i + 1][2 * j];
+                    fuse_multiply_halves(T(), upper, lower, left[i], right[j / 2][j % 2], right[j / 2][j % 2 + 2]);
+                }
+        }
+    }
+
+    // 16 by 16 elements from (x, k) on, two of a thread in a register: x 0-7 and x 8-15 of k 0-7, then both of k 8-15.
+    template <int LIE> static __device__ __forceinline__ void square(unsigned (&to)[4], const Tile<LIE>& tile, int x, int k)
+    {
+        const int lane = threadIdx.x % 32;
+        if (LIE == 2) {
+            const unsigned at = (unsigned)__cvta_generic_to_shared(&tile.of[k + lane / 16 * 8 + lane % 8][x + lane / 8 % 2 * 8]);
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+        } else {
+            const unsigned at = (unsigned)__cvta_generic_to_shared(&tile.of[x + lane % 16][k + lane / 16 * 8]);
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+        }
+    }
+};
+#endif

@@ -1,0 +1,162 @@
+//! Products of matrices by the template, against those of the processor. The library, where there is one, stands aside.
+
+use super::order::noise;
+use super::{Case, call, check, in_odd_window, moved, op, values};
+use crate::device::Device;
+use crate::exec::cuda::with_template;
+use crate::exec::{Call, Program, run};
+use crate::layout::Layout;
+use crate::raw::RawTensor;
+use fuse_compiler::types::DType::{self, BF16, F16, F32, F64, I32, I64};
+use std::time::Instant;
+
+const DTYPES: [DType; 6] = [F32, F64, F16, BF16, I32, I64];
+
+/// Extents m, n and k: single elements, ragged tiles, whole ones, many, nothing to add.
+const SIZES: [[usize; 3]; 7] =
+    [[1, 1, 1], [17, 3, 257], [128, 128, 128], [129, 130, 33], [512, 512, 64], [1, 1025, 64], [5, 7, 0]];
+
+fn viewed(x: &RawTensor, view: impl FnOnce(&Layout) -> crate::Result<Layout>) -> RawTensor {
+    x.with_layout(view(x.layout()).unwrap())
+}
+
+/// The same values, with the last two axes the other way round in memory.
+fn turned(x: &RawTensor) -> RawTensor {
+    viewed(&viewed(x, |layout| layout.transpose(-1, -2)).copied().unwrap(), |layout| layout.transpose(-1, -2))
+}
+
+fn product(a: &RawTensor, b: &RawTensor) -> Case {
+    Case::new(&[(a.dtype(), a.shape()), (b.dtype(), b.shape())], |g, x| vec![op(g, "matmul", &[x[0], x[1]], &[])])
+}
+
+/// An absolute value for every element.
+fn absolute(x: &RawTensor) -> RawTensor {
+    let all: Vec<f64> = values(x).into_iter().map(f64::abs).collect();
+    RawTensor::from_slice(&all, x.shape()).unwrap()
+}
+
+/// Compares a product on a GPU with the same on the processor: integers to the bit, floats in units of the sum of |a||b|.
+fn compare(a: &RawTensor, b: &RawTensor, what: &str) {
+    let Ok(cuda) = Device::cuda(0) else { return };
+    let case = product(a, b);
+    let program = case.program();
+    let inputs = [a.clone(), b.clone()];
+    let want = &call(&case, &program, &inputs, Device::cpu()).unwrap()[0];
+    let got = with_template(|| call(&case, &program, &inputs, cuda)).unwrap().remove(0);
+    let again = with_template(|| call(&case, &program, &inputs, cuda)).unwrap().remove(0);
+    assert_eq!(got.shape(), want.shape(), "{what}");
+    assert_eq!(values(&got), values(&again), "{what} is not repeated");
+    let sizes = [absolute(a), absolute(b)];
+    let sizes = values(
+        &call(&product(&sizes[0], &sizes[1]), &product(&sizes[0], &sizes[1]).program(), &sizes, Device::cpu()).unwrap()
+            [0],
+    );
+    let k = a.shape()[a.shape().len() - 1] as f64;
+    let (in_sum, in_result) = match a.dtype() {
+        F64 => (2f64.powi(-53), 0.0),
+        F32 => (2f64.powi(-24), 0.0),
+        F16 => (2f64.powi(-24), 2f64.powi(-10)),
+        BF16 => (2f64.powi(-24), 2f64.powi(-7)),
+        _ => (0.0, 0.0),
+    };
+    // Either side is off by a rounding of the sum for every term and a few more, and halves by the rounding of the result.
+    for (i, ((got, want), size)) in values(&got).into_iter().zip(values(want)).zip(sizes).enumerate() {
+        let room = 2.0 * (k + 4.0) * in_sum * size + in_result * want.abs() + if in_result > 0.0 { 6e-8 } else { 0.0 };
+        assert!((got - want).abs() <= room, "{what}: element {i} is {got}, not {want}, with room for {room:e}");
+    }
+}
+
+#[test]
+fn every_type_size_and_layout() {
+    for dtype in DTYPES {
+        for [m, n, k] in SIZES {
+            let (a, b) = (noise(dtype, &[m, k]), noise(dtype, &[k, n]));
+            let pairs = [
+                (a.clone(), b.clone(), "as it is"),
+                (turned(&a), turned(&b), "transposed"),
+                (a.clone(), turned(&b), "with a transposed weight"),
+                (in_odd_window(&a), in_odd_window(&b), "in odd windows"),
+            ];
+            for (a, b, layout) in pairs {
+                compare(&a, &b, &format!("{dtype:?} {m}x{n}x{k} {layout}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn batches_that_repeat_and_batches_over_two_axes() {
+    for dtype in DTYPES {
+        let (a, b) = (noise(dtype, &[3, 65, 40]), noise(dtype, &[40, 72]));
+        compare(&a, &b, &format!("{dtype:?} with one right operand"));
+        let (a, b) = (noise(dtype, &[2, 1, 20, 16]), noise(dtype, &[3, 16, 24]));
+        compare(&a, &b, &format!("{dtype:?} with crossed batches"));
+        let [q, k, v] = heads(dtype, [2, 70, 3, 32]);
+        let scores = noise(dtype, &[2, 3, 70, 70]);
+        compare(&q, &viewed(&k, |layout| layout.transpose(-1, -2)), &format!("{dtype:?} scores"));
+        compare(&scores, &v, &format!("{dtype:?} weighted values"));
+    }
+}
+
+/// Queries, keys and values `[b, h, s, d]` as views of one projection `[b, s, 3 h d]`.
+fn heads(dtype: DType, [b, s, h, d]: [usize; 4]) -> [RawTensor; 3] {
+    let all = noise(dtype, &[b, s, 3, h, d]);
+    [0, 1, 2].map(|part| viewed(&all, |layout| layout.select(2, part)?.permute(&[0, 2, 1, 3])))
+}
+
+#[test]
+fn what_follows_a_product_reads_beside_it() {
+    for (m, n) in [(130, 72), (33, 65)] {
+        for dtype in [F32, BF16, F64, I64] {
+            let inputs: [(DType, &[usize]); 4] =
+                [(dtype, &[m, 40]), (dtype, &[40, n]), (dtype, &[n]), (dtype, &[m, n])];
+            let case = Case::new(&inputs, |g, x| {
+                let product = op(g, "matmul", &[x[0], x[1]], &[]);
+                let sum = op(g, "add", &[product, x[2]], &[]);
+                vec![op(g, "mul", &[sum, x[3]], &[]), op(g, "relu", &[sum], &[])]
+            });
+            with_template(|| check("matmul", &case));
+        }
+    }
+}
+
+/// Milliseconds of a call, back to back.
+fn time(program: &Program, tensors: [&RawTensor; 2], device: Device) -> f64 {
+    const CALLS: usize = 20;
+    let call =
+        Call { program, tensors: &tensors, given: &[false; 2], scalars: &[], host_ints: &[], device, bodies: &[] };
+    let calls = |count: usize| (0..count).for_each(|_| drop(run(&call).unwrap()));
+    calls(3);
+    device.synchronize().unwrap();
+    let start = Instant::now();
+    calls(CALLS);
+    device.synchronize().unwrap();
+    start.elapsed().as_secs_f64() * 1e3 / CALLS as f64
+}
+
+#[test]
+#[ignore = "prints speeds: cargo test -p fuse-runtime --lib speed_of_products -- --ignored --nocapture"]
+fn speed_of_products() {
+    let Ok(cuda) = Device::cuda(0) else { return eprintln!("skipped: there is no CUDA device") };
+    for dtype in [F32, BF16] {
+        let square = noise(dtype, &[4096, 4096]);
+        let [q, k, v] = heads(dtype, [8, 512, 12, 64]);
+        let pairs = [
+            (square.clone(), square.clone(), "4096 cubed, rows"),
+            (square.clone(), viewed(&square, |layout| layout.transpose(0, 1)), "4096 cubed, transposed weight"),
+            (q, viewed(&k, |layout| layout.transpose(-1, -2)), "scores of 8x12x512x64"),
+            (noise(dtype, &[8, 12, 512, 512]), v, "weighted values of 8x12x512x64"),
+        ];
+        for (a, b, what) in pairs {
+            let (program, a, b) = (product(&a, &b).program(), moved(&a, cuda), moved(&b, cuda));
+            let [.., n] = *b.shape() else { unreachable!("a matrix has columns") };
+            let flops = 2.0 * a.numel() as f64 * n as f64;
+            let (template, chosen) = (with_template(|| time(&program, [&a, &b], cuda)), time(&program, [&a, &b], cuda));
+            println!(
+                "{dtype:?} {what}: template {template:.3} ms, {:.1} TFLOP/s; chosen {chosen:.3} ms, {:.1} TFLOP/s",
+                flops / template / 1e9,
+                flops / chosen / 1e9
+            );
+        }
+    }
+}
