@@ -3,11 +3,13 @@
 //! The text holds up to three bodies. A team of threads keeps a row of moderate length in registers (`TEAM`); a block
 //! reads a long row once a walk (`STREAM`); the blocks of a grid share a row where there are few (`SPLIT`).
 
-use super::finish::{self, stage};
+mod kept;
+mod streamed;
+
+use super::finish::stage;
 use super::map::{declare_draws, declare_reads, declare_results, elem_leaves, one_element, result};
-use super::params::{parameters, policy};
+use super::params::policy;
 use super::scope::{Reach, Scope, round};
-use super::signature;
 use super::stores::outgoing;
 use crate::emit::writer::Writer;
 use crate::plan::abi::Arg;
@@ -18,106 +20,19 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
     let splits = crate::plan::abi::arguments(scope.kernel).iter().any(|a| matches!(a, Arg::Partial(_)));
     w.line("#if defined(ITEMS)");
     w.line("#define THREADS (TEAM == 32 ? 128 : TEAM)");
-    kept(w, scope);
+    kept::write(w, scope);
     w.line(if splits { "#elif defined(STREAM)" } else { "#else" });
     w.line("#define THREADS TEAM");
     w.line("#define ITEMS (TEAM == 1024 ? 16 : 4)");
-    streamed(w, scope);
+    streamed::write(w, scope);
     if splits {
         w.line("#else");
         w.line("#define TEAM 256");
         w.line("#define THREADS 256");
         w.line("#define ITEMS 4");
-        split(w, scope);
+        streamed::split(w, scope);
     }
     w.line("#endif");
-}
-
-/// A team keeps its row: what a later walk needs again stays in arrays.
-fn kept(w: &mut Writer, scope: &Scope<'_>) {
-    w.block(signature(scope, "THREADS", &parameters(scope)), |w| {
-        prologue(w, scope);
-        w.line("const IDX row = (IDX)blockIdx.x * (THREADS / TEAM) + threadIdx.x / TEAM;");
-        w.block("if (row < (IDX)outer.points)", |w| {
-            row_operands(w, scope);
-            for (k, walk) in scope.phases.walks.iter().enumerate() {
-                w.lines(walk.before.iter().filter_map(|s| scope.define(*s, &Element)));
-                let kept_later = kept_after(scope, k);
-                for s in &kept_later {
-                    w.line(format!("{} {}_kept[ITEMS][VEC];", scope.ty(*s), scope.name(*s)));
-                }
-                declare_lanes(w, scope, walk);
-                let again = walk.kept.iter().flat_map(|s| reread(scope, *s).unwrap_or_default());
-                let all: Vec<StmtId> = again.chain(walk.fresh.iter().copied()).collect();
-                let kept: Vec<StmtId> = walk.kept.iter().copied().filter(|s| reread(scope, *s).is_none()).collect();
-                let reads = if k == 0 { Reads::Ahead } else { Reads::Close };
-                let work =
-                    Batch { walk, read: &walk.fresh, values: &all, kept: &kept, kept_later: &kept_later, base: None };
-                batch(w, scope, &work, reads);
-                for s in &walk.reduces {
-                    let folded = "(ITEMS <= 1024 / (TEAM * VEC))";
-                    total(w, scope, *s, &format!("{}_lanes.total<{folded}>()", scope.name(*s)));
-                }
-            }
-            row_results(w, scope);
-        });
-        finish::write(w, scope, "gridDim.x");
-    });
-}
-
-/// A block reads its row again in every walk, block of the canonical order by block.
-fn streamed(w: &mut Writer, scope: &Scope<'_>) {
-    w.block(signature(scope, "THREADS", &parameters(scope)), |w| {
-        prologue(w, scope);
-        w.line("const IDX row = (IDX)blockIdx.x;");
-        w.block("if (row < (IDX)outer.points)", |w| {
-            row_operands(w, scope);
-            for walk in &scope.phases.walks {
-                w.lines(walk.before.iter().filter_map(|s| scope.define(*s, &Element)));
-                declare_trees(w, scope, walk);
-                blocks(w, scope, walk, "0", "len");
-                for s in &walk.reduces {
-                    total(w, scope, *s, &format!("{}_tree.total()", scope.name(*s)));
-                }
-            }
-            row_results(w, scope);
-        });
-        finish::write(w, scope, "gridDim.x");
-    });
-}
-
-/// Every block takes one chunk of a row, the last one joins the chunks.
-fn split(w: &mut Writer, scope: &Scope<'_>) {
-    let walk = &scope.phases.walks[0];
-    w.block(signature(scope, "THREADS", &parameters(scope)), |w| {
-        prologue(w, scope);
-        w.line("const IDX chunk_len = (IDX)fuse_blocks_per_chunk(inner.points) * 16384;");
-        w.line("const int chunks = (int)((len + chunk_len - 1) / chunk_len);");
-        w.line("const IDX row = (IDX)blockIdx.x / chunks;");
-        w.line("const int chunk = blockIdx.x % chunks;");
-        row_operands(w, scope);
-        w.lines(walk.before.iter().filter_map(|s| scope.define(*s, &Element)));
-        declare_trees(w, scope, walk);
-        w.line("const IDX chunk_end = min(len, (chunk + 1) * chunk_len);");
-        blocks(w, scope, walk, "chunk * chunk_len", "chunk_end");
-        for s in &walk.reduces {
-            let name = scope.name(*s);
-            w.line(format!("const {}::Acc {name}_chunk = {name}_tree.total();", policy(scope, *s)));
-            w.line(format!("if (threadIdx.x == 0) {name}_part[(long long)row * chunks + chunk] = {name}_chunk;"));
-        }
-        w.block("if (fuse_last(counters + 1 + row, chunks))", |w| {
-            for s in &walk.reduces {
-                let join = format!(
-                    "fuse_join_chunks<{}>({}_part + (long long)row * chunks, chunks)",
-                    policy(scope, *s),
-                    scope.name(*s)
-                );
-                total(w, scope, *s, &join);
-            }
-            row_results(w, scope);
-            finish::write(w, scope, "(unsigned)outer.points");
-        });
-    });
 }
 
 fn prologue(w: &mut Writer, scope: &Scope<'_>) {
@@ -141,23 +56,6 @@ fn row_operands(w: &mut Writer, scope: &Scope<'_>) {
     }
 }
 
-/// The elementwise values first computed in a walk that a later one uses.
-fn kept_after(scope: &Scope<'_>, walk: usize) -> Vec<StmtId> {
-    let later = &scope.phases.walks[walk + 1..];
-    let fresh = scope.phases.walks[walk].fresh.iter().copied();
-    fresh.filter(|s| later.iter().any(|p| p.kept.contains(s)) && reread(scope, *s).is_none()).collect()
-}
-
-/// How a value that a later walk needs comes back from what was read, where that takes no more than a conversion: halves
-/// take less room than the floats they become.
-fn reread(scope: &Scope<'_>, s: StmtId) -> Option<Vec<StmtId>> {
-    match scope.kernel.stmt(s).expr {
-        Expr::Load(_) => Some(vec![s]),
-        Expr::Cast(from) if matches!(scope.kernel.stmt(from).expr, Expr::Load(_)) => Some(vec![from, s]),
-        _ => None,
-    }
-}
-
 fn declare_lanes(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
     if !walk.reduces.is_empty() {
         w.line(
@@ -173,49 +71,6 @@ fn declare_lanes(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
 /// The constant for the number of lane groups a thread holds; one a walk, named after its first reduction.
 fn groups(walk: &Phase) -> String {
     format!("GROUPS{}", walk.reduces[0].0)
-}
-
-fn declare_trees(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
-    for s in &walk.reduces {
-        w.line(format!("fuse_tree<{}> {}_tree(inner.points);", policy(scope, *s), scope.name(*s)));
-    }
-}
-
-/// Walks the elements from `start` to `end` in blocks of the canonical order, several accesses a thread at once.
-fn blocks(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, start: &str, end: &str) {
-    let all: Vec<StmtId> = recomputed(scope, walk);
-    w.block(format!("for (IDX block = {start}; block < {end}; block += 16384)"), |w| {
-        declare_lanes(w, scope, walk);
-        let work = Batch { walk, read: &all, values: &all, kept: &[], kept_later: &[], base: Some("base") };
-        w.line("const auto step = [&](IDX base, auto whole) {");
-        w.indented(|w| {
-            w.line("constexpr bool WHOLE = whole.value;");
-            batch(w, scope, &work, Reads::Ahead);
-        });
-        w.line("};");
-        w.block("for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC)", |w| {
-            w.line("if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());");
-            w.line("else step(base, fuse_bool<false>());");
-        });
-        for s in &walk.reduces {
-            w.line(format!("{0}_tree.push({0}_lanes.total());", scope.name(*s)));
-        }
-    });
-}
-
-/// The elementwise statements of a walk when nothing is kept: those of earlier walks are computed again.
-fn recomputed(scope: &Scope<'_>, walk: &Phase) -> Vec<StmtId> {
-    let mut all = walk.fresh.clone();
-    let mut open = walk.kept.clone();
-    let elementwise: Vec<StmtId> = scope.phases.walks.iter().flat_map(|p| p.fresh.clone()).collect();
-    while let Some(s) = open.pop() {
-        if !all.contains(&s) && elementwise.contains(&s) {
-            all.push(s);
-            open.extend(scope.kernel.stmt(s).expr.operands());
-        }
-    }
-    all.sort();
-    all
 }
 
 /// What a thread does with `ITEMS` accesses.

@@ -1,0 +1,58 @@
+//! A team of threads keeps a row of moderate length in registers.
+
+use super::super::finish;
+use super::super::params::parameters;
+use super::super::scope::Scope;
+use super::super::signature;
+use super::{Batch, Element, Reads, batch, declare_lanes, prologue, row_operands, row_results, total};
+use crate::emit::writer::Writer;
+use crate::plan::{Expr, StmtId};
+
+/// A team keeps its row: what a later walk needs again stays in arrays.
+pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
+    w.block(signature(scope, "THREADS", &parameters(scope)), |w| {
+        prologue(w, scope);
+        w.line("const IDX row = (IDX)blockIdx.x * (THREADS / TEAM) + threadIdx.x / TEAM;");
+        w.block("if (row < (IDX)outer.points)", |w| {
+            row_operands(w, scope);
+            for (k, walk) in scope.phases.walks.iter().enumerate() {
+                w.lines(walk.before.iter().filter_map(|s| scope.define(*s, &Element)));
+                let kept_later = kept_after(scope, k);
+                for s in &kept_later {
+                    w.line(format!("{} {}_kept[ITEMS][VEC];", scope.ty(*s), scope.name(*s)));
+                }
+                declare_lanes(w, scope, walk);
+                let again = walk.kept.iter().flat_map(|s| reread(scope, *s).unwrap_or_default());
+                let all: Vec<StmtId> = again.chain(walk.fresh.iter().copied()).collect();
+                let kept: Vec<StmtId> = walk.kept.iter().copied().filter(|s| reread(scope, *s).is_none()).collect();
+                let reads = if k == 0 { Reads::Ahead } else { Reads::Close };
+                let work =
+                    Batch { walk, read: &walk.fresh, values: &all, kept: &kept, kept_later: &kept_later, base: None };
+                batch(w, scope, &work, reads);
+                for s in &walk.reduces {
+                    let folded = "(ITEMS <= 1024 / (TEAM * VEC))";
+                    total(w, scope, *s, &format!("{}_lanes.total<{folded}>()", scope.name(*s)));
+                }
+            }
+            row_results(w, scope);
+        });
+        finish::write(w, scope, "gridDim.x");
+    });
+}
+
+/// The elementwise values first computed in a walk that a later one uses.
+fn kept_after(scope: &Scope<'_>, walk: usize) -> Vec<StmtId> {
+    let later = &scope.phases.walks[walk + 1..];
+    let fresh = scope.phases.walks[walk].fresh.iter().copied();
+    fresh.filter(|s| later.iter().any(|p| p.kept.contains(s)) && reread(scope, *s).is_none()).collect()
+}
+
+/// How a value that a later walk needs comes back from what was read, where that takes no more than a conversion: halves
+/// take less room than the floats they become.
+fn reread(scope: &Scope<'_>, s: StmtId) -> Option<Vec<StmtId>> {
+    match scope.kernel.stmt(s).expr {
+        Expr::Load(_) => Some(vec![s]),
+        Expr::Cast(from) if matches!(scope.kernel.stmt(from).expr, Expr::Load(_)) => Some(vec![from, s]),
+        _ => None,
+    }
+}
