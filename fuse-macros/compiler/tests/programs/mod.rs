@@ -70,6 +70,7 @@ pub fn all() -> Vec<(&'static str, Plan)> {
         ("layer_norm", layer_norm(BF16)),
         ("rms_norm", rms_norm(BF16)),
         ("dropout", dropout(F32)),
+        ("dropout_of_sums", dropout_of_sums()),
         ("cross_entropy", cross_entropy(F32)),
         ("column_sum", column_sum(F32)),
         ("column_max", column_argmax(BF16)),
@@ -133,6 +134,17 @@ fn rms_norm(dtype: DType) -> Plan {
     let eps = p.constant(1e-6, DType::F64);
     let out = p.op("rms_norm", &[x, w, eps]);
     p.plan(&[out])
+}
+
+/// Random draws of one value a row, a column, and in all.
+fn dropout_of_sums() -> Plan {
+    let mut p = Program::new("dropout_of_sums");
+    let x = p.input("x", DType::BF16, 2);
+    let rate = p.constant(0.1, DType::F64);
+    let sums = [p.along("sum", x, 1), p.along("sum", x, 0), p.op("sum_all", &[x])];
+    let outs = sums.map(|sum| p.with("dropout", &[sum, rate], vec![Attr::Bool(true)]));
+    let scaled = p.op("mul", &[x, outs[2]]);
+    p.plan(&[outs[0], outs[1], outs[2], scaled])
 }
 
 fn dropout(dtype: DType) -> Plan {

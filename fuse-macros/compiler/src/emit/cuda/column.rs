@@ -22,7 +22,7 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
     let Some(walk) = scope.phases.walks.first() else { unreachable!("a column kernel reduces something") };
     w.line(format!("#define THREADS {THREADS}"));
     w.block(signature(scope, "THREADS", &parameters(scope)), |w| {
-        w.lines(scope.phases.uniform.iter().filter_map(|s| scope.define(*s, &Point)));
+        super::map::prologue(w, scope, &Point);
         places(w);
         operands(w, scope);
         row_values(w, scope, walk);

@@ -14,7 +14,7 @@ const THREADS: &str = "128";
 /// Writes the kernel.
 pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
     w.block(signature(scope, THREADS, &parameters(scope)), |w| {
-        w.lines(scope.phases.uniform.iter().filter_map(|s| scope.define(*s, &Point)));
+        super::map::prologue(w, scope, &Point);
         w.line("const IDX len = (IDX)inner.points;");
         w.line(format!("const IDX row = (IDX)blockIdx.x * {THREADS} + threadIdx.x;"));
         w.line("if (row >= (IDX)outer.points) return;");

@@ -22,7 +22,7 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
 
 fn straight(w: &mut Writer, scope: &Scope<'_>) {
     w.block(signature(scope, &THREADS.to_string(), &parameters(scope)), |w| {
-        w.lines(scope.phases.uniform.iter().filter_map(|s| scope.define(*s, &Point)));
+        prologue(w, scope, &Point);
         let Some(walk) = scope.phases.walks.first() else { return };
         w.line("const IDX accesses = (IDX)((outer.points + VEC - 1) / VEC);");
         w.line(format!("const IDX first = (IDX)blockIdx.x * {} + threadIdx.x;", UNROLL * THREADS));
@@ -119,6 +119,19 @@ pub(super) fn declare_draws(w: &mut Writer, scope: &Scope<'_>, stmts: &[StmtId],
     });
     let draws: std::collections::BTreeMap<u32, String> = draws.collect();
     w.lines(draws.iter().map(|(d, step)| format!("fuse_draw<{points}, {step}> draw{d}(seed, offset{d});")));
+}
+
+/// What stands in front of everything else: the values that are one for the whole kernel, and the random draws of
+/// statements outside its walks.
+pub(super) fn prologue(w: &mut Writer, scope: &Scope<'_>, reach: &dyn Reach) {
+    let outside = scope.kernel.ids().filter(|s| !scope.is_in_a_walk(*s));
+    let draws = outside.filter_map(|s| match scope.kernel.stmt(s).expr {
+        Expr::Uniform(draw, _) | Expr::Normal(draw, _) => Some(draw),
+        _ => None,
+    });
+    let draws: std::collections::BTreeSet<u32> = draws.collect();
+    w.lines(draws.iter().map(|d| format!("fuse_draw<1, 2> draw{d}(seed, offset{d});")));
+    w.lines(scope.phases.uniform.iter().filter_map(|s| scope.define(*s, reach)));
 }
 
 /// How far apart a position is at neighbouring points, where it is one of a leaf.

@@ -12,7 +12,7 @@ use crate::plan::{Level, Matmul, Phase};
 pub(super) fn write(w: &mut Writer, scope: &Scope<'_>, matmul: &Matmul) {
     let (element, compute) = (c_type(matmul.dtype), compute_type(matmul.dtype));
     w.block(signature(scope, "2 * TILE, 2", &matmul_parameters(scope, element)), |w| {
-        w.lines(scope.phases.uniform.iter().filter_map(|s| scope.define(*s, &Element)));
+        super::map::prologue(w, scope, &Element);
         w.line(format!("typedef fuse_product<{element}, TILE, LEFT, RIGHT> multiply;"));
         w.line("const fuse_part<TILE> part(blockIdx.x, shape);");
         w.line(format!("{compute} product[multiply::ROWS][multiply::COLUMNS] = {{}};"));

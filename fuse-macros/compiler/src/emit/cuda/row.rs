@@ -36,7 +36,7 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
 }
 
 fn prologue(w: &mut Writer, scope: &Scope<'_>) {
-    w.lines(scope.phases.uniform.iter().filter_map(|s| scope.define(*s, &Element)));
+    super::map::prologue(w, scope, &Element);
     w.line("const IDX len = (IDX)inner.points;");
     w.line("const int lane = threadIdx.x % TEAM;");
 }

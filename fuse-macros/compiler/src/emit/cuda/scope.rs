@@ -139,6 +139,11 @@ impl<'a> Scope<'a> {
         Some(format!("const {} {} = {rounded};", self.ty(s), self.name(s)))
     }
 
+    /// Whether a statement is computed at the points of a walk, and not once a row or once in all.
+    pub(super) fn is_in_a_walk(&self, s: StmtId) -> bool {
+        self.phases.walks.iter().any(|walk| walk.fresh.contains(&s))
+    }
+
     /// Whether a value goes nowhere but to memory, as it is: then writing it is its rounding.
     fn is_rounded_by_stores(&self, s: StmtId) -> bool {
         let used = self.kernel.stmts.iter().any(|t| t.expr.operands().contains(&s));
@@ -165,7 +170,8 @@ impl<'a> Scope<'a> {
             },
             Expr::Uniform(draw, at) | Expr::Normal(draw, at) => {
                 let kind = if matches!(stmt.expr, Expr::Uniform(..)) { "uniform" } else { "normal" };
-                format!("({})draw{draw}.{kind}({}, {})", self.ty(s), self.value(*at), reach.point())
+                let point = if self.is_in_a_walk(s) { reach.point() } else { "0" };
+                format!("({})draw{draw}.{kind}({}, {point})", self.ty(s), self.value(*at))
             }
             Expr::Product => reach.product(),
             Expr::Const(_) | Expr::Scalar(_) => self.value(s),

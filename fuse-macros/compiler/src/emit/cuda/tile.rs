@@ -13,7 +13,7 @@ use crate::plan::abi::{THREADS, is_turnable};
 /// Writes the kernel; `VEC` is 1.
 pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
     w.block(signature(scope, &THREADS.to_string(), &parameters(scope)), |w| {
-        w.lines(scope.phases.uniform.iter().filter_map(|s| scope.define(*s, &Point)));
+        super::map::prologue(w, scope, &Point);
         let Some(walk) = scope.phases.walks.first() else { return };
         w.line("const fuse_tile<RANK> tile(blockIdx.x, outer);");
         declare_reads(w, scope, &walk.fresh, "1", "4");
