@@ -13,7 +13,7 @@ use cudarc::cublaslt::sys::{
 };
 use fuse_compiler::types::DType;
 use std::ffi::c_void;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Scratch memory the algorithms may use; Hopper's best ones want this much.
 const WORKSPACE: usize = 32 << 20;
@@ -27,11 +27,11 @@ pub(super) type Libraries = OnceMap<(), Option<Arc<Library>>>;
 /// A handle, scratch memory for the stream, and the algorithms found so far.
 pub(super) struct Library {
     handle: sys::cublasLtHandle_t,
-    workspace: u64,
+    workspace: Mutex<u64>,
     choices: OnceMap<Problem, Option<Arc<Choice>>>,
 }
 
-// SAFETY: the library's handle may be used from several threads; the workspace is used in the order of the one stream.
+// SAFETY: the library's handle may be used from several threads.
 unsafe impl Send for Library {}
 // SAFETY: as above.
 unsafe impl Sync for Library {}
@@ -65,7 +65,7 @@ impl Library {
         let mut handle = std::ptr::null_mut();
         // SAFETY: the context was made current by the allocation, and the library writes one handle.
         check(unsafe { sys::cublasLtCreate(&mut handle) }, "open cuBLASLt")?;
-        Ok(Library { handle, workspace, choices: OnceMap::bounded(REMEMBERED) })
+        Ok(Library { handle, workspace: Mutex::new(workspace), choices: OnceMap::bounded(REMEMBERED) })
     }
 
     /// Launches the product, or returns `false` if the library has no algorithm for it.
@@ -79,6 +79,9 @@ impl Library {
         let scale = Scale::of(problem.dtype);
         let (a, b, c) =
             (matmul.b.address as *const c_void, matmul.a.address as *const c_void, matmul.c.address as *mut c_void);
+        // An algorithm with a workspace is more than one kernel. Those of another thread's call must not come in between.
+        let turn = choice.uses_workspace.then(|| self.workspace.lock().unwrap_or_else(PoisonError::into_inner));
+        let workspace = turn.as_ref().map_or(0, |workspace| **workspace);
         // SAFETY: the layouts describe the three matrices, which the caller vouches for; the scalars outlive the call, which
         // reads them at once; the workspace is as large as was told when the algorithm was chosen.
         let outcome = unsafe {
@@ -96,8 +99,8 @@ impl Library {
                 c,
                 out.0,
                 &choice.algorithm,
-                self.workspace as *mut c_void,
-                WORKSPACE,
+                workspace as *mut c_void,
+                if workspace == 0 { 0 } else { WORKSPACE },
                 real.stream.cast(),
             )
         };
@@ -142,7 +145,8 @@ impl Library {
             Topic::Tune,
             format_args!("library has {} algorithm for {problem:?}", if usable { "an" } else { "no" }),
         );
-        Ok(usable.then(|| Arc::new(Choice { layouts, algorithm: found.algo })))
+        let uses_workspace = found.workspaceSize > 0;
+        Ok(usable.then(|| Arc::new(Choice { layouts, algorithm: found.algo, uses_workspace })))
     }
 }
 
@@ -150,6 +154,7 @@ impl Library {
 struct Choice {
     layouts: [Layout; 3],
     algorithm: sys::cublasLtMatmulAlgo_t,
+    uses_workspace: bool,
 }
 
 // SAFETY: the layouts are plain memory of the library that is only read after it was set up.

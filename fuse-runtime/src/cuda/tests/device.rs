@@ -222,6 +222,34 @@ fn check_product(context: &Arc<Context>, matmul: Matmul, lens: [usize; 2], bias:
 }
 
 #[test]
+fn threads_multiply_at_once() {
+    let Some(context) = context_or_skip() else { return };
+    let matrix = |row_stride, col_stride| Matrix { address: 0, row_stride, col_stride, batch_stride: 0 };
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let context = &context;
+            // Long sums of few results are split, and their parts meet in memory.
+            let k = 1000 + 100 * thread;
+            let matmul = Matmul {
+                dtype: DType::F32,
+                out_dtype: DType::F32,
+                batch: 1,
+                m: 2,
+                n: 4,
+                k,
+                a: matrix(k as isize, 1),
+                b: matrix(4, 1),
+                c: matrix(4, 1),
+                bias: None,
+                relu: false,
+                tf32: false,
+            };
+            scope.spawn(move || (0..50).for_each(|_| check_product(context, matmul, [2 * k, k * 4], false)));
+        }
+    });
+}
+
+#[test]
 fn the_library_multiplies_every_type_and_layout() {
     let Some(context) = context_or_skip() else { return };
     let (batch, m, n, k) = (3, 24, 40, 16);
