@@ -1,5 +1,5 @@
 //! Every op of the table, for every element type, layout and kind of size: run at once by the runtime and compared with the
-//! reference evaluator, which computes in f64, element by element, from the same rows.
+//! reference evaluator, which computes in f64, element by element, from the same rows. `FUSE_OPS=sum,softmax` asks for some.
 
 #[path = "oracle/bounds.rs"]
 mod bounds;
@@ -68,7 +68,9 @@ dtypes! {
 fn ops() -> impl Iterator<Item = Op> {
     let random = |op: &Op| op.effect == OpEffect::Rng && op.call == Call::Function;
     let not_run = |op: &Op| op.call == Call::Internal || op.class == Class::Host || op.name == "unbind";
-    table().iter().copied().filter(move |op| !not_run(op) && !random(op))
+    let only = std::env::var("FUSE_OPS").ok();
+    let asked_for = move |op: &Op| only.as_ref().is_none_or(|names| names.split(',').any(|name| name == op.name));
+    table().iter().copied().filter(move |op| !not_run(op) && !random(op) && asked_for(op))
 }
 
 fn every_op(dtype: DType) {

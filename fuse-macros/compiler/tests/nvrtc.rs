@@ -7,7 +7,7 @@ mod programs;
 use fuse_compiler::emit::cuda;
 use fuse_compiler::plan::Step as PlanStep;
 use fuse_compiler::plan::abi::{self, BATCH_AXES, Lie, Step, Variant, Walk, is_turnable};
-use fuse_compiler::plan::{Kernel, Kind, Matmul, Plan, verify};
+use fuse_compiler::plan::{Kernel, Kind, Matmul, Phases, Plan, verify};
 use fuse_compiler::types::DType;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
@@ -29,7 +29,8 @@ fn every_kernel_compiles_in_every_variant() {
         verify::verify(&plan);
         let text = cuda::text(&plan);
         for (kernel, variants) in kernels(&plan) {
-            for (variant, arch) in variants.iter().zip(ARCHITECTURES.iter().cycle()) {
+            let pairs = variants.iter().zip(ARCHITECTURES.iter().cycle());
+            for (variant, arch) in pairs.filter(|(variant, arch)| exists(variant, arch)) {
                 for params in instances(&plan) {
                     let defines = variant.defines(kernel, &params);
                     if let Err(log) = nvrtc.compile(&text, &defines, arch) {
@@ -39,6 +40,11 @@ fn every_kernel_compiles_in_every_variant() {
             }
         }
     }
+}
+
+/// Copies to shared memory that go on behind a thread came with compute capability 8.0.
+fn exists(variant: &Variant, arch: &str) -> bool {
+    !matches!(variant.walk, Walk::Resident { .. }) || arch != ARCHITECTURES[0]
 }
 
 /// What generic types stand for.
@@ -68,18 +74,21 @@ fn variants(kernel: &Kernel) -> Vec<Variant> {
     let of =
         |outer, inner, vec, step, wide, walk| Variant { outer, inner, vec, steps: vec![step; operands], wide, walk };
     let splits = abi::arguments(kernel).iter().any(|arg| matches!(arg, abi::Arg::Partial(_)));
+    let keeps = Phases::of(kernel).walks.len() > 1 && !abi::resident_leaves(kernel).is_empty();
     let walks = match kernel.kind {
         Kind::Row => [
             Walk::Keep { team: 32, items: 2, whole: false },
             Walk::Keep { team: 64, items: 3, whole: true },
             Walk::Keep { team: 128, items: 4, whole: false },
             Walk::Keep { team: 256, items: 16, whole: true },
+            Walk::Resident { team: 512 },
             Walk::Stream { team: 256 },
             Walk::Stream { team: 1024 },
             Walk::Split,
         ]
         .into_iter()
         .filter(|walk| splits || *walk != Walk::Split)
+        .filter(|walk| keeps || !matches!(walk, Walk::Resident { .. }))
         .collect(),
         Kind::Map if kernel.leaves.iter().any(|l| is_turnable(kernel, l)) => vec![Walk::Plain, Walk::Tiled],
         _ => vec![Walk::Plain],
@@ -95,6 +104,11 @@ fn variants(kernel: &Kernel) -> Vec<Variant> {
         if walk == Walk::Tiled {
             variants.push(of(2, 0, 1, Step::Across, false, walk));
             variants.push(of(3, 0, 1, Step::Apart, true, walk));
+            continue;
+        }
+        if matches!(walk, Walk::Resident { .. }) {
+            let kept = [(1, false), (2, true), (3, false)];
+            variants.extend(kept.map(|(outer, wide)| of(outer, inner, 2, Step::Next, wide, walk)));
             continue;
         }
         variants.push(of(1, inner, vec, Step::Next, false, walk));

@@ -9,6 +9,7 @@ use super::recorder::{RECORDER, Recorder};
 use super::status::{check, failure};
 use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::sys::{self, CUdevice_attribute, CUdevice_attribute_enum as attribute, CUresult};
+use fuse_compiler::plan::abi::Target;
 use std::ffi::CStr;
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
@@ -257,6 +258,17 @@ impl Facts {
             l2_bytes: fact(attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?,
             memory_bytes,
         })
+    }
+
+    /// What the choice of a kernel's variant wants to know.
+    pub fn target(&self) -> Target {
+        let capability = self.arch.trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(0);
+        Target {
+            capability,
+            multiprocessors: self.sm_count,
+            shared_per_block: self.max_shared_per_block as usize,
+            shared_per_multiprocessor: self.max_shared_per_sm as usize,
+        }
     }
 
     /// An H200 under another name, so that what tests see planned is what runs there.

@@ -6,12 +6,14 @@
 mod geometry;
 mod pack;
 mod product;
+mod resident;
 mod variant;
 mod walk;
 
 pub use geometry::{Access, Geometry, is_turnable};
 pub use pack::{inner, outer, strides};
 pub use product::Lie;
+pub use resident::{Target, resident_leaves};
 pub use variant::{Launch, Step, Variant, c_type};
 pub use walk::Walk;
 

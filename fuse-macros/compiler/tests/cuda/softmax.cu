@@ -289,6 +289,14 @@ template <class A> static __device__ __forceinline__ A fuse_shuffle(A x, int str
     return other.value;
 }
 
+// The tree over the values of N neighbouring lanes of a warp, known to each of them.
+template <class R, int N, class A> static __device__ __forceinline__ A fuse_over_lanes(A x)
+{
+#pragma unroll
+    for (int s = 1; s < N; s *= 2) x = R::join(x, fuse_shuffle(x, s));
+    return x;
+}
+
 // The canonical row order: element e of a block of 16384 goes to lane e % 1024, lanes join in a tree of strides 1, 2, 4 .. 512.
 // Thread t of a team holds lanes GROUP * TEAM * PER + t * PER + v; groups no element reaches are neutral and left out.
 template <class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_lanes {
@@ -324,9 +332,7 @@ template <class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_lanes {
 #pragma unroll
         for (int g = 0; g < GROUPS; ++g) {
             if (!FOLDED) fold(g);
-            group[g] = lane[g][0];
-#pragma unroll
-            for (int s = 1; s < 32; s *= 2) group[g] = R::join(group[g], fuse_shuffle(group[g], s));
+            group[g] = fuse_over_lanes<R, 32>(lane[g][0]);
         }
         if constexpr (TEAM_SIZE > 32) {
             constexpr int WARPS = TEAM_SIZE / 32;
@@ -339,10 +345,7 @@ template <class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_lanes {
             }
             __syncthreads();
             if constexpr (WARPS == 32) {
-                group[0] = warps[threadIdx.x % 32];
-#pragma unroll
-                for (int s = 1; s < 32; s *= 2) group[0] = R::join(group[0], fuse_shuffle(group[0], s));
-                return group[0];
+                return fuse_over_lanes<R, 32>(warps[threadIdx.x % 32]);
             }
 #pragma unroll
             for (int g = 0; g < GROUPS; ++g) {
@@ -414,6 +417,69 @@ template <class R> struct fuse_tree {
         return all;
     }
 };
+
+// The values of blocks, joined without a barrier a block: every warp leaves its part of a block in shared memory, and now and
+// then all threads join what is there. ID tells the reductions of a kernel apart.
+template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_blocks {
+    using Acc = typename R::Acc;
+    static constexpr int PENDING = 16, WARPS = TEAM_SIZE / 32, PARTS = GROUPS * WARPS;
+    fuse_tree<R> tree;
+    int pending;
+
+    __device__ __forceinline__ fuse_blocks(long long len) : tree(len), pending(0) {}
+
+    __device__ __forceinline__ Acc* parts(int block)
+    {
+        __shared__ alignas(16) unsigned char bytes[sizeof(Acc) * PENDING * PARTS];
+        return (Acc*)bytes + block * PARTS;
+    }
+
+    __device__ __forceinline__ void push(fuse_lanes<R, TEAM_SIZE, PER, GROUPS>& lanes)
+    {
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g) {
+            lanes.fold(g);
+            const Acc warp = fuse_over_lanes<R, 32>(lanes.lane[g][0]);
+            if (threadIdx.x % 32 == 0) parts(pending)[g * WARPS + threadIdx.x / 32] = warp;
+        }
+        if (++pending == PENDING) join();
+    }
+
+    __device__ __forceinline__ void join()
+    {
+        __syncthreads();
+        for (int block = 0; block < pending; ++block)
+            tree.push(fuse_over_lanes<R, PARTS>(parts(block)[threadIdx.x % PARTS]));
+        __syncthreads();
+        pending = 0;
+    }
+
+    // The value of all blocks, known to every thread.
+    __device__ __forceinline__ Acc total()
+    {
+        join();
+        return tree.total();
+    }
+};
+
+// A copy from global to shared memory that goes on behind the thread (compute capability 8.0 and up): BYTES are 4, 8 or 16.
+template <int BYTES> static __device__ __forceinline__ void fuse_fetch(void* to, const void* from)
+{
+    const unsigned shared = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared), "l"(from), "n"(BYTES) : "memory");
+}
+
+// Ends a group of copies.
+static __device__ __forceinline__ void fuse_end_fetches() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+// Waits until no more than `behind` of this thread's last groups are on their way.
+static __device__ __forceinline__ void fuse_await_fetches(int behind)
+{
+    if (behind >= 3) asm volatile("cp.async.wait_group 3;" ::: "memory");
+    else if (behind == 2) asm volatile("cp.async.wait_group 2;" ::: "memory");
+    else if (behind == 1) asm volatile("cp.async.wait_group 1;" ::: "memory");
+    else asm volatile("cp.async.wait_group 0;" ::: "memory");
+}
 
 __device__ __forceinline__ float fuse_exp(float x) { return expf(x); }
 __device__ __forceinline__ double fuse_exp(double x) { return exp(x); }
@@ -492,6 +558,148 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
         }
     }
 }
+#elif defined(RESIDENT)
+#define THREADS TEAM
+#define ITEMS (16384 / (TEAM * VEC))
+extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
+    const float* x_ptr,
+    const fuse_strides<RANK + INNER_RANK> x_strides,
+    float* div7_ptr,
+    const fuse_strides<RANK + INNER_RANK> div7_strides,
+    const fuse_extents<RANK> outer,
+    const fuse_extents<INNER_RANK> inner) {
+    const IDX len = (IDX)inner.points;
+    const int lane = threadIdx.x % TEAM;
+    extern __shared__ uint4 fuse_shared[];
+    const IDX room = (len + 15) / 16 * 16;
+    float* const x_shared = (float*)(fuse_shared);
+    if (blockIdx.x < outer.points) {
+        const fuse_at<RANK> next = fuse_unravel((IDX)blockIdx.x, outer);
+        const float* x_next = x_ptr + fuse_offset(next, x_strides);
+        for (IDX block = 0; block < len; block += 16384) {
+            for (IDX e = block + lane * VEC; e < min(len, block + 16384); e += TEAM * VEC) {
+                fuse_fetch<sizeof(float) * VEC>(x_shared + e, x_next + e);
+            }
+            fuse_end_fetches();
+        }
+    }
+    for (IDX row = (IDX)blockIdx.x; row < (IDX)outer.points; row += (IDX)gridDim.x) {
+        const fuse_at<RANK> at = fuse_unravel(row, outer);
+        const float* x_row = x_ptr + fuse_offset(at, x_strides);
+        float* div7_row = div7_ptr + fuse_offset(at, div7_strides);
+        const IDX next_row = row + (IDX)gridDim.x;
+        const bool more = next_row < (IDX)outer.points;
+        const fuse_at<RANK> next = fuse_unravel(more ? next_row : row, outer);
+        const float* x_next = x_ptr + fuse_offset(next, x_strides);
+        constexpr int GROUPS1 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_blocks<1, fuse_largest<float>, TEAM, VEC, GROUPS1> max2_blocks(inner.points);
+        for (IDX block = 0; block < len; block += 16384) {
+            fuse_await_fetches((int)((len - 1 - block) / 16384));
+            fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS1> max2_lanes;
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<float, VEC> x_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<1>(x_in[i], x_shared + e, 1);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float x = fuse_to_compute(x_in[i][v]);
+                        max2_lanes.add(i, v, fuse_largest<float>::of(x, e + v));
+                    }
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            max2_blocks.push(max2_lanes);
+        }
+        const float max2 = fuse_largest<float>::value(max2_blocks.total());
+        constexpr int GROUPS4 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_blocks<4, fuse_sum<float>, TEAM, VEC, GROUPS4> sum_blocks(inner.points);
+        for (IDX block = 0; block < len; block += 16384) {
+            fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS4> sum_lanes;
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<float, VEC> x_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<1>(x_in[i], x_shared + e, 1);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float x = fuse_to_compute(x_in[i][v]);
+                        const float sub = x - max2;
+                        const float exp3 = fuse_exp(sub);
+                        sum_lanes.add(i, v, fuse_sum<float>::of(exp3, e + v));
+                    }
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            sum_blocks.push(sum_lanes);
+        }
+        const float sum = fuse_sum<float>::value(sum_blocks.total());
+        for (IDX block = 0; block < len; block += 16384) {
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<float, VEC> x_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<1>(x_in[i], x_shared + e, 1);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (more && (WHOLE || e < len)) {
+                        fuse_fetch<sizeof(float) * VEC>(x_shared + e, x_next + e);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+                    float div7_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float x = fuse_to_compute(x_in[i][v]);
+                        const float sub = x - max2;
+                        const float exp3 = fuse_exp(sub);
+                        const float div = exp3 / sum;
+                        div7_out[v] = div;
+                    }
+                    fuse_write<STEP_1>(div7_row + fuse_along<RANK, STEP_1>(e, inner, div7_strides), div7_out, div7_strides.axis[RANK + INNER_RANK - 1]);
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            fuse_end_fetches();
+        }
+    }
+}
 #else
 #define THREADS TEAM
 #define ITEMS (TEAM == 1024 ? 16 : 4)
@@ -509,9 +717,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
         const fuse_at<RANK> at = fuse_unravel(row, outer);
         const float* x_row = x_ptr + fuse_offset(at, x_strides);
         float* div7_row = div7_ptr + fuse_offset(at, div7_strides);
-        fuse_tree<fuse_largest<float>> max2_tree(inner.points);
+        constexpr int GROUPS1 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_blocks<1, fuse_largest<float>, TEAM, VEC, GROUPS1> max2_blocks(inner.points);
         for (IDX block = 0; block < len; block += 16384) {
-            constexpr int GROUPS1 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
             fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS1> max2_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
@@ -538,12 +746,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
                 if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
                 else step(base, fuse_bool<false>());
             }
-            max2_tree.push(max2_lanes.total());
+            max2_blocks.push(max2_lanes);
         }
-        const float max2 = fuse_largest<float>::value(max2_tree.total());
-        fuse_tree<fuse_sum<float>> sum_tree(inner.points);
+        const float max2 = fuse_largest<float>::value(max2_blocks.total());
+        constexpr int GROUPS4 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_blocks<4, fuse_sum<float>, TEAM, VEC, GROUPS4> sum_blocks(inner.points);
         for (IDX block = 0; block < len; block += 16384) {
-            constexpr int GROUPS4 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
             fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS4> sum_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
@@ -572,9 +780,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
                 if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
                 else step(base, fuse_bool<false>());
             }
-            sum_tree.push(sum_lanes.total());
+            sum_blocks.push(sum_lanes);
         }
-        const float sum = fuse_sum<float>::value(sum_tree.total());
+        const float sum = fuse_sum<float>::value(sum_blocks.total());
         for (IDX block = 0; block < len; block += 16384) {
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;

@@ -127,8 +127,9 @@ impl Prepared {
     /// A launch of a kernel over axes that are not collapsed yet.
     fn kernel(call: &CudaCall<'_>, kernel: &Kernel, geometry: &Geometry) -> Result<Self> {
         let axes = geometry.collapse(kernel);
-        let variant = Variant::choose(kernel, &axes);
-        let launch = variant.launch(kernel, &axes);
+        let target = call.context.facts().target();
+        let variant = Variant::choose(kernel, &axes, &target);
+        let launch = variant.launch(kernel, &axes, &target);
         let nothing = axes.rows() == 0 && !Phases::of(kernel).has_finish();
         Prepared::new(call, kernel, (&axes, &variant), launch, abi::arguments(kernel), nothing)
     }
@@ -190,7 +191,7 @@ impl Prepared {
         }
         let blocks = u32::try_from(self.launch.blocks).ok().filter(|&blocks| blocks <= i32::MAX as u32);
         let blocks = blocks.ok_or_else(|| Error::shape(&kernel.name, "more blocks than a grid can have"))?;
-        call.context.launch(function, [blocks, 1, 1], [self.launch.threads, 1, 1], 0, &args)
+        call.context.launch(function, [blocks, 1, 1], [self.launch.threads, 1, 1], self.launch.shared, &args)
     }
 }
 

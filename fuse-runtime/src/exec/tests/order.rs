@@ -60,6 +60,31 @@ fn rows_of_every_length() {
     }
 }
 
+/// Three walks: a sum, the sum of squares of the distances to it, and those divided by that.
+fn spread(operands: &[(DType, &[usize])]) -> Case {
+    Case::new(operands, |g, x| {
+        let point = x[1..].iter().fold(x[0], |product, y| op(g, "mul", &[product, *y], &[]));
+        let sum = op(g, "sum_keepdim", &[point], &[Attr::Int(-1)]);
+        let apart = op(g, "sub", &[point, sum], &[]);
+        let square = op(g, "mul", &[apart, apart], &[]);
+        let size = op(g, "sum_keepdim", &[square], &[Attr::Int(-1)]);
+        vec![op(g, "div", &[apart, size], &[]), size]
+    })
+}
+
+#[test]
+fn rows_that_are_walked_several_times() {
+    for (rows, len) in [(3, 700), (2, 16_384), (3, 16_385), (300, 20_001), (140, 50_257), (2, 56_000), (2, 70_000)] {
+        check_bits(&spread(&[(F32, &[rows, len])]));
+    }
+    for (rows, len) in [(3, 9000), (150, 20_000), (300, 28_001)] {
+        check_bits(&spread(&[(F32, &[rows, len]), (F32, &[rows, len])]));
+        check_bits(&spread(&[(BF16, &[rows, len]), (F32, &[rows, len])]));
+        check_bits(&spread(&[(F64, &[rows, len])]));
+        check_bits(&spread(&[(BF16, &[rows, len])]));
+    }
+}
+
 #[test]
 fn columns_of_every_length() {
     for rows in [1, 2, 7, 8, 9, 255, 256, 257, 1000, 5000, 66_000, 140_000] {

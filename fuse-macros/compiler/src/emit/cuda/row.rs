@@ -1,9 +1,11 @@
 //! Rows: reductions along the inner axes in the canonical order, and what is computed with them.
 //!
-//! The text holds up to three bodies. A team of threads keeps a row of moderate length in registers (`TEAM`); a block
-//! reads a long row once a walk (`STREAM`); the blocks of a grid share a row where there are few (`SPLIT`).
+//! The text holds up to four bodies. A team of threads keeps a row of moderate length in registers (`ITEMS`); a block keeps
+//! a longer one in shared memory (`RESIDENT`), or reads it once a walk (`STREAM`); the blocks of a grid share a row where
+//! there are few.
 
 mod kept;
+mod resident;
 mod streamed;
 
 use super::finish::stage;
@@ -21,6 +23,12 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
     w.line("#if defined(ITEMS)");
     w.line("#define THREADS (TEAM == 32 ? 128 : TEAM)");
     kept::write(w, scope);
+    if resident::is_possible(scope) {
+        w.line("#elif defined(RESIDENT)");
+        w.line("#define THREADS TEAM");
+        w.line("#define ITEMS (16384 / (TEAM * VEC))");
+        resident::write(w, scope);
+    }
     w.line(if splits { "#elif defined(STREAM)" } else { "#else" });
     w.line("#define THREADS TEAM");
     w.line("#define ITEMS (TEAM == 1024 ? 16 : 4)");
@@ -56,19 +64,23 @@ fn row_operands(w: &mut Writer, scope: &Scope<'_>) {
     }
 }
 
-fn declare_lanes(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
+/// The constant for the number of lane groups a thread holds.
+fn declare_groups(w: &mut Writer, walk: &Phase) {
     if !walk.reduces.is_empty() {
         w.line(
             "constexpr int GROUPS = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;"
                 .replace("GROUPS", &groups(walk)),
         );
     }
+}
+
+fn declare_lanes(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
     for s in &walk.reduces {
         w.line(format!("fuse_lanes<{}, TEAM, VEC, {}> {}_lanes;", policy(scope, *s), groups(walk), scope.name(*s)));
     }
 }
 
-/// The constant for the number of lane groups a thread holds; one a walk, named after its first reduction.
+/// One a walk, named after its first reduction.
 fn groups(walk: &Phase) -> String {
     format!("GROUPS{}", walk.reduces[0].0)
 }
@@ -86,6 +98,10 @@ struct Batch<'a> {
     kept_later: &'a [StmtId],
     /// Where the batch starts in the row, if not at its start.
     base: Option<&'a str>,
+    /// Leaves that lie in shared memory.
+    resident: &'a [usize],
+    /// Those of them whose next row is fetched once this one has been read.
+    fetched: &'a [usize],
 }
 
 /// When a batch reads: all of it ahead, so that many reads are in flight, or each access where it is used, which takes
@@ -107,7 +123,18 @@ fn batch(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>, reads: Reads) {
     if reads == Reads::Ahead && !leaves.is_empty() {
         w.unrolled("i", "ITEMS", |w| {
             w.line(format!("const IDX e = {item};"));
-            w.block("if (WHOLE || e < len)", |w| leaves.iter().for_each(|leaf| w.line(read(scope, *leaf))));
+            w.block("if (WHOLE || e < len)", |w| {
+                leaves.iter().for_each(|leaf| match work.resident.contains(leaf) {
+                    true => w.line(format!("fuse_read<1>({0}_in[i], {0}_shared + e, 1);", scope.leaves[*leaf])),
+                    false => w.line(read(scope, *leaf)),
+                });
+            });
+        });
+    }
+    if !work.fetched.is_empty() {
+        w.unrolled("i", "ITEMS", |w| {
+            w.line(format!("const IDX e = {item};"));
+            w.block("if (more && (WHOLE || e < len))", |w| resident::fetch(w, scope, work.fetched));
         });
     }
     w.unrolled("i", "ITEMS", |w| {

@@ -44,7 +44,7 @@ impl Variant {
     /// The grid of a matmul template, for the axes of [`Variant::product`].
     pub fn launch_product(&self, axes: &Geometry) -> Launch {
         let Walk::Product { tile, .. } = self.walk else { unreachable!("only products are launched as products") };
-        Launch { blocks: tiles(axes, tile) as u64, threads: 2 * tile, scratch: vec![], counters: 0 }
+        Launch { blocks: tiles(axes, tile) as u64, threads: 2 * tile, shared: 0, scratch: vec![], counters: 0 }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The variant of a kernel that the layouts of a call ask for.
 
 use super::geometry::{Access, Geometry};
+use super::resident::{self, Target};
 use super::walk::{BLOCK, LANES, Walk, rows_walk};
 use super::{Arg, THREADS, TILE_COLUMNS, UNROLL, accumulator_bytes, arguments, ceil_div, value_bytes};
 use crate::plan::{Kernel, Kind, Phases};
@@ -43,6 +44,8 @@ pub struct Launch {
     pub blocks: u64,
     /// Threads a block.
     pub threads: u32,
+    /// Bytes of dynamic shared memory a block.
+    pub shared: u32,
     /// Bytes behind every [`Arg::Stage`] and [`Arg::Partial`], in argument order.
     pub scratch: Vec<(Arg, usize)>,
     /// Number of u32 counters.
@@ -51,13 +54,13 @@ pub struct Launch {
 
 impl Variant {
     /// The variant for collapsed axes.
-    pub fn choose(kernel: &Kernel, axes: &Geometry) -> Variant {
+    pub fn choose(kernel: &Kernel, axes: &Geometry, target: &Target) -> Variant {
         let along = axis_of_threads(kernel, axes);
         let mut steps = axes.operands.iter().map(|o| step(o, along)).collect::<Vec<_>>();
         (0..kernel.leaves.len()).filter(|k| axes.is_turned(kernel, *k)).for_each(|k| steps[k] = Step::Across);
         let widest = vector(kernel, axes, &steps, along);
         let (walk, vec) = match kernel.kind {
-            Kind::Row => rows_walk(kernel, axes, widest),
+            Kind::Row => rows_walk(kernel, axes, &steps, widest, target),
             Kind::Line => (Walk::Plain, 1),
             Kind::Column => (Walk::Plain, columns_vec(axes, widest)),
             Kind::Map if steps.contains(&Step::Across) => (Walk::Tiled, 1),
@@ -92,6 +95,7 @@ impl Variant {
                 defines.extend([format!("TEAM={team}"), format!("ITEMS={items}"), format!("WHOLE={}", whole as u8)]);
             }
             Walk::Stream { team } => defines.extend(["STREAM".into(), format!("TEAM={team}")]),
+            Walk::Resident { team } => defines.extend(["RESIDENT".into(), format!("TEAM={team}")]),
             Walk::Split => defines.push("SPLIT".into()),
             Walk::Tiled => defines.push("TILED".into()),
             Walk::Product { tile, left, right } => defines.extend([
@@ -104,12 +108,12 @@ impl Variant {
     }
 
     /// The grid and the scratch memory for collapsed axes. There is always at least one block, which finishes what an empty walk leaves undone.
-    pub fn launch(&self, kernel: &Kernel, axes: &Geometry) -> Launch {
+    pub fn launch(&self, kernel: &Kernel, axes: &Geometry, target: &Target) -> Launch {
         let rows = axes.rows();
         let vec = i64::from(self.vec);
         let threads = match (kernel.kind, self.walk) {
             (_, Walk::Keep { team: 32, .. }) | (Kind::Line, _) => 128,
-            (_, Walk::Keep { team, .. } | Walk::Stream { team }) => team,
+            (_, Walk::Keep { team, .. } | Walk::Stream { team } | Walk::Resident { team }) => team,
             _ => THREADS,
         };
         let chunks = self.chunks(kernel, axes.len());
@@ -120,6 +124,7 @@ impl Variant {
             Kind::Column => ceil_div(rows, vec * i64::from(TILE_COLUMNS)) * chunks,
             Kind::Row => match self.walk {
                 Walk::Keep { team, .. } => ceil_div(rows, i64::from(threads / team)),
+                Walk::Resident { .. } => resident::blocks(kernel, axes, target),
                 _ => rows * chunks,
             },
         };
@@ -140,7 +145,11 @@ impl Variant {
             (Kind::Column, _) => ceil_div(rows, vec * i64::from(TILE_COLUMNS)) as usize + 1,
             _ => usize::from(Phases::of(kernel).has_finish()),
         };
-        Launch { blocks: blocks.max(1) as u64, threads, scratch, counters }
+        let shared = match self.walk {
+            Walk::Resident { .. } => resident::shared(kernel, axes) as u32,
+            _ => 0,
+        };
+        Launch { blocks: blocks.max(1) as u64, threads, shared, scratch, counters }
     }
 
     /// The chunks of the canonical order that are spread over blocks.

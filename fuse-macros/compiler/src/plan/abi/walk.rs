@@ -1,7 +1,8 @@
 //! How the rows of a kernel are walked.
 
 use super::geometry::Geometry;
-use super::{Lie, THREADS, ceil_div, splittable};
+use super::resident::{Target, resident};
+use super::{Lie, Step, THREADS, ceil_div, splittable};
 use crate::plan::{Kernel, Phases};
 
 /// Elements of a block of the canonical row order.
@@ -34,6 +35,11 @@ pub enum Walk {
         /// Threads of the block.
         team: u32,
     },
+    /// A block keeps a long row in shared memory, and takes rows in turn.
+    Resident {
+        /// Threads of the block.
+        team: u32,
+    },
     /// Several blocks share a row, the last to finish combines their chunks.
     Split,
     /// A block of a map takes a square tile of the last two axes and turns transposed operands in shared memory.
@@ -49,12 +55,16 @@ pub enum Walk {
     },
 }
 
-/// How rows are walked: short ones by a warp each, middling ones by a block that keeps them, long ones once a phase, few long ones by many blocks.
-pub(super) fn rows_walk(kernel: &Kernel, axes: &Geometry, widest: u32) -> (Walk, u32) {
+/// How rows are walked: short ones by a warp each, middling ones by a block that keeps them in registers,
+/// longer ones by one that keeps them in shared memory, others once a phase, few long ones by many blocks.
+pub(super) fn rows_walk(kernel: &Kernel, axes: &Geometry, steps: &[Step], widest: u32, target: &Target) -> (Walk, u32) {
     let phases = Phases::of(kernel);
     let (rows, len) = (axes.rows(), axes.len());
     if len > BLOCK && rows < FEW_BLOCKS && splittable(&phases) {
         return (Walk::Split, widest.min(4));
+    }
+    if let Some(walk) = resident(kernel, axes, (steps, widest), target) {
+        return walk;
     }
     let kept = phases.kept_values().max(1) as i64;
     // Accesses of 4 let 256 threads share a long row; measured on bf16 rows of 4096, that beats 128 threads with accesses of 8.

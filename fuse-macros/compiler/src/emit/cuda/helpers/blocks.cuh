@@ -1,50 +1,43 @@
-// The canonical order above blocks of 16384 elements: consecutive blocks make at most 1024 chunks, which join in the lanes' tree.
-static __device__ __forceinline__ long long fuse_blocks_per_chunk(long long len)
-{
-    const long long blocks = (len + 16383) / 16384;
-    return blocks <= 1024 ? 1 : (blocks + 1023) / 1024;
-}
-
-// Joins block values as they come: like a binary counter, level k holds the value of 2^k chunks.
-template <class R> struct fuse_tree {
+// The values of blocks, joined without a barrier a block: every warp leaves its part of a block in shared memory, and now and
+// then all threads join what is there. ID tells the reductions of a kernel apart.
+template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_blocks {
     using Acc = typename R::Acc;
-    Acc level[11], chunk;
-    unsigned chunks;
-    long long per_chunk, in_chunk;
+    static constexpr int PENDING = 16, WARPS = TEAM_SIZE / 32, PARTS = GROUPS * WARPS;
+    fuse_tree<R> tree;
+    int pending;
 
-    __device__ __forceinline__ fuse_tree(long long len) : chunks(0), per_chunk(fuse_blocks_per_chunk(len)), in_chunk(0) {}
+    __device__ __forceinline__ fuse_blocks(long long len) : tree(len), pending(0) {}
 
-    __device__ __forceinline__ void push(Acc block)
+    __device__ __forceinline__ Acc* parts(int block)
     {
-        chunk = in_chunk == 0 ? block : R::join(chunk, block);
-        if (++in_chunk == per_chunk) close();
+        __shared__ alignas(16) unsigned char bytes[sizeof(Acc) * PENDING * PARTS];
+        return (Acc*)bytes + block * PARTS;
     }
 
-    __device__ __forceinline__ void close()
+    __device__ __forceinline__ void push(fuse_lanes<R, TEAM_SIZE, PER, GROUPS>& lanes)
     {
-        Acc carry = chunk;
-        bool open = true;
 #pragma unroll
-        for (int k = 0; k < 11; ++k) {
-            if (open && (chunks >> k & 1)) carry = R::join(level[k], carry);
-            else if (open) { level[k] = carry; open = false; }
+        for (int g = 0; g < GROUPS; ++g) {
+            lanes.fold(g);
+            const Acc warp = fuse_over_lanes<R, 32>(lanes.lane[g][0]);
+            if (threadIdx.x % 32 == 0) parts(pending)[g * WARPS + threadIdx.x / 32] = warp;
         }
-        ++chunks;
-        in_chunk = 0;
+        if (++pending == PENDING) join();
     }
 
+    __device__ __forceinline__ void join()
+    {
+        __syncthreads();
+        for (int block = 0; block < pending; ++block)
+            tree.push(fuse_over_lanes<R, PARTS>(parts(block)[threadIdx.x % PARTS]));
+        __syncthreads();
+        pending = 0;
+    }
+
+    // The value of all blocks, known to every thread.
     __device__ __forceinline__ Acc total()
     {
-        if (in_chunk > 0) close();
-        Acc all = R::none();
-        bool any = false;
-#pragma unroll
-        for (int k = 0; k < 11; ++k) {
-            if (chunks >> k & 1) {
-                all = any ? R::join(level[k], all) : level[k];
-                any = true;
-            }
-        }
-        return all;
+        join();
+        return tree.total();
     }
 };

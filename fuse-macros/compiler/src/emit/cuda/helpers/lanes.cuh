@@ -13,6 +13,14 @@ template <class A> static __device__ __forceinline__ A fuse_shuffle(A x, int str
     return other.value;
 }
 
+// The tree over the values of N neighbouring lanes of a warp, known to each of them.
+template <class R, int N, class A> static __device__ __forceinline__ A fuse_over_lanes(A x)
+{
+#pragma unroll
+    for (int s = 1; s < N; s *= 2) x = R::join(x, fuse_shuffle(x, s));
+    return x;
+}
+
 // The canonical row order: element e of a block of 16384 goes to lane e % 1024, lanes join in a tree of strides 1, 2, 4 .. 512.
 // Thread t of a team holds lanes GROUP * TEAM * PER + t * PER + v; groups no element reaches are neutral and left out.
 template <class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_lanes {
@@ -48,9 +56,7 @@ template <class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_lanes {
 #pragma unroll
         for (int g = 0; g < GROUPS; ++g) {
             if (!FOLDED) fold(g);
-            group[g] = lane[g][0];
-#pragma unroll
-            for (int s = 1; s < 32; s *= 2) group[g] = R::join(group[g], fuse_shuffle(group[g], s));
+            group[g] = fuse_over_lanes<R, 32>(lane[g][0]);
         }
         if constexpr (TEAM_SIZE > 32) {
             constexpr int WARPS = TEAM_SIZE / 32;
@@ -63,10 +69,7 @@ template <class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_lanes {
             }
             __syncthreads();
             if constexpr (WARPS == 32) {
-                group[0] = warps[threadIdx.x % 32];
-#pragma unroll
-                for (int s = 1; s < 32; s *= 2) group[0] = R::join(group[0], fuse_shuffle(group[0], s));
-                return group[0];
+                return fuse_over_lanes<R, 32>(warps[threadIdx.x % 32]);
             }
 #pragma unroll
             for (int g = 0; g < GROUPS; ++g) {

@@ -4,7 +4,7 @@ use super::super::finish;
 use super::super::params::parameters;
 use super::super::scope::Scope;
 use super::super::signature;
-use super::{Batch, Element, Reads, batch, declare_lanes, prologue, row_operands, row_results, total};
+use super::{Batch, Element, Reads, batch, declare_groups, declare_lanes, prologue, row_operands, row_results, total};
 use crate::emit::writer::Writer;
 use crate::plan::{Expr, StmtId};
 
@@ -21,13 +21,22 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
                 for s in &kept_later {
                     w.line(format!("{} {}_kept[ITEMS][VEC];", scope.ty(*s), scope.name(*s)));
                 }
+                declare_groups(w, walk);
                 declare_lanes(w, scope, walk);
                 let again = walk.kept.iter().flat_map(|s| reread(scope, *s).unwrap_or_default());
                 let all: Vec<StmtId> = again.chain(walk.fresh.iter().copied()).collect();
                 let kept: Vec<StmtId> = walk.kept.iter().copied().filter(|s| reread(scope, *s).is_none()).collect();
                 let reads = if k == 0 { Reads::Ahead } else { Reads::Close };
-                let work =
-                    Batch { walk, read: &walk.fresh, values: &all, kept: &kept, kept_later: &kept_later, base: None };
+                let work = Batch {
+                    walk,
+                    read: &walk.fresh,
+                    values: &all,
+                    kept: &kept,
+                    kept_later: &kept_later,
+                    base: None,
+                    resident: &[],
+                    fetched: &[],
+                };
                 batch(w, scope, &work, reads);
                 for s in &walk.reduces {
                     let folded = "(ITEMS <= 1024 / (TEAM * VEC))";

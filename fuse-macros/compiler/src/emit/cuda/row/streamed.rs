@@ -4,7 +4,9 @@ use super::super::finish;
 use super::super::params::{parameters, policy};
 use super::super::scope::Scope;
 use super::super::signature;
-use super::{Batch, Element, Reads, batch, declare_lanes, prologue, row_operands, row_results, total};
+use super::{
+    Batch, Element, Reads, batch, declare_groups, declare_lanes, groups, prologue, row_operands, row_results, total,
+};
 use crate::emit::writer::Writer;
 use crate::plan::{Phase, StmtId};
 
@@ -17,10 +19,10 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
             row_operands(w, scope);
             for walk in &scope.phases.walks {
                 w.lines(walk.before.iter().filter_map(|s| scope.define(*s, &Element)));
-                declare_trees(w, scope, walk);
-                blocks(w, scope, walk, "0", "len");
+                declare_blocks(w, scope, walk);
+                blocks(w, scope, walk, ["0", "len"], &Shared::default());
                 for s in &walk.reduces {
-                    total(w, scope, *s, &format!("{}_tree.total()", scope.name(*s)));
+                    total(w, scope, *s, &format!("{}_blocks.total()", scope.name(*s)));
                 }
             }
             row_results(w, scope);
@@ -40,12 +42,12 @@ pub(super) fn split(w: &mut Writer, scope: &Scope<'_>) {
         w.line("const int chunk = blockIdx.x % chunks;");
         row_operands(w, scope);
         w.lines(walk.before.iter().filter_map(|s| scope.define(*s, &Element)));
-        declare_trees(w, scope, walk);
+        declare_blocks(w, scope, walk);
         w.line("const IDX chunk_end = min(len, (chunk + 1) * chunk_len);");
-        blocks(w, scope, walk, "chunk * chunk_len", "chunk_end");
+        blocks(w, scope, walk, ["chunk * chunk_len", "chunk_end"], &Shared::default());
         for s in &walk.reduces {
             let name = scope.name(*s);
-            w.line(format!("const {}::Acc {name}_chunk = {name}_tree.total();", policy(scope, *s)));
+            w.line(format!("const {}::Acc {name}_chunk = {name}_blocks.total();", policy(scope, *s)));
             w.line(format!("if (threadIdx.x == 0) {name}_part[(long long)row * chunks + chunk] = {name}_chunk;"));
         }
         w.block("if (fuse_last(counters + 1 + row, chunks))", |w| {
@@ -63,18 +65,49 @@ pub(super) fn split(w: &mut Writer, scope: &Scope<'_>) {
     });
 }
 
-fn declare_trees(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
+pub(super) fn declare_blocks(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
+    declare_groups(w, walk);
     for s in &walk.reduces {
-        w.line(format!("fuse_tree<{}> {}_tree(inner.points);", policy(scope, *s), scope.name(*s)));
+        let (name, groups) = (scope.name(*s), groups(walk));
+        w.line(format!(
+            "fuse_blocks<{}, {}, TEAM, VEC, {groups}> {name}_blocks(inner.points);",
+            s.0,
+            policy(scope, *s)
+        ));
     }
 }
 
-/// Walks the elements from `start` to `end` in blocks of the canonical order, several accesses a thread at once.
-fn blocks(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, start: &str, end: &str) {
+/// What a walk has in shared memory.
+#[derive(Default)]
+pub(super) struct Shared<'a> {
+    /// Leaves that lie there.
+    pub(super) resident: &'a [usize],
+    /// Whether they may still be on their way.
+    pub(super) awaited: bool,
+    /// Those whose next row is fetched behind this walk.
+    pub(super) fetched: &'a [usize],
+    /// Whether the walk ends the groups of copies, one a block.
+    pub(super) ends: bool,
+}
+
+/// Walks the elements of a range in blocks of the canonical order, several accesses a thread at once.
+pub(super) fn blocks(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, [start, end]: [&str; 2], shared: &Shared<'_>) {
     let all: Vec<StmtId> = recomputed(scope, walk);
     w.block(format!("for (IDX block = {start}; block < {end}; block += 16384)"), |w| {
+        if shared.awaited {
+            w.line("fuse_await_fetches((int)((len - 1 - block) / 16384));");
+        }
         declare_lanes(w, scope, walk);
-        let work = Batch { walk, read: &all, values: &all, kept: &[], kept_later: &[], base: Some("base") };
+        let work = Batch {
+            walk,
+            read: &all,
+            values: &all,
+            kept: &[],
+            kept_later: &[],
+            base: Some("base"),
+            resident: shared.resident,
+            fetched: shared.fetched,
+        };
         w.line("const auto step = [&](IDX base, auto whole) {");
         w.indented(|w| {
             w.line("constexpr bool WHOLE = whole.value;");
@@ -85,14 +118,17 @@ fn blocks(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, start: &str, end: &st
             w.line("if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());");
             w.line("else step(base, fuse_bool<false>());");
         });
+        if shared.ends {
+            w.line("fuse_end_fetches();");
+        }
         for s in &walk.reduces {
-            w.line(format!("{0}_tree.push({0}_lanes.total());", scope.name(*s)));
+            w.line(format!("{0}_blocks.push({0}_lanes);", scope.name(*s)));
         }
     });
 }
 
 /// The elementwise statements of a walk when nothing is kept: those of earlier walks are computed again.
-fn recomputed(scope: &Scope<'_>, walk: &Phase) -> Vec<StmtId> {
+pub(super) fn recomputed(scope: &Scope<'_>, walk: &Phase) -> Vec<StmtId> {
     let mut all = walk.fresh.clone();
     let mut open = walk.kept.clone();
     let elementwise: Vec<StmtId> = scope.phases.walks.iter().flat_map(|p| p.fresh.clone()).collect();
