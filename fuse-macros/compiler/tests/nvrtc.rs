@@ -90,7 +90,9 @@ fn variants(kernel: &Kernel) -> Vec<Variant> {
         .filter(|walk| splits || *walk != Walk::Split)
         .filter(|walk| keeps || !matches!(walk, Walk::Resident { .. }))
         .collect(),
-        Kind::Map if kernel.leaves.iter().any(|l| is_turnable(kernel, l)) => vec![Walk::Plain, Walk::Tiled],
+        Kind::Map if kernel.leaves.iter().any(|l| is_turnable(kernel, l)) => {
+            vec![Walk::Plain, Walk::Tiled { tile: 64 }, Walk::Tiled { tile: 32 }]
+        }
         _ => vec![Walk::Plain],
     };
     let mut variants = vec![];
@@ -101,7 +103,7 @@ fn variants(kernel: &Kernel) -> Vec<Variant> {
             (_, Walk::Stream { team: 1024 }) => 1,
             _ => 4,
         };
-        if walk == Walk::Tiled {
+        if matches!(walk, Walk::Tiled { .. }) {
             variants.push(of(2, 0, 1, Step::Across, false, walk));
             variants.push(of(3, 0, 1, Step::Apart, true, walk));
             continue;

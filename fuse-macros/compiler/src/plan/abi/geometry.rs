@@ -4,7 +4,9 @@ use super::ceil_div;
 use crate::plan::{Kernel, Kind, Leaf, LeafSource, Level, View};
 
 /// Points of a tile along each of its two axes.
-const TILE: i64 = 32;
+const TILES: [u32; 2] = [64, 32];
+/// Shared memory that all devices give a block without being asked, in bytes.
+const SHARED: usize = 48 << 10;
 
 /// The axes a kernel runs over, as the layouts of a call give them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -84,13 +86,22 @@ impl Geometry {
         let (info, access) = (&kernel.leaves[leaf], &self.operands[leaf]);
         let [.., before, last] = self.outer[..] else { return false };
         let [.., before_stride, last_stride] = access.strides[..] else { return false };
-        is_turnable(kernel, info) && before.min(last) >= TILE / 2 && before_stride == 1 && last_stride > 1
+        is_turnable(kernel, info) && before.min(last) >= 16 && before_stride == 1 && last_stride > 1
     }
 
     /// The tiles of a map's last two axes.
-    pub(super) fn tiles(&self) -> i64 {
+    pub(super) fn tiles(&self, tile: u32) -> i64 {
         let [ref rest @ .., before, last] = self.outer[..] else { unreachable!("a tiled map has two axes") };
-        rest.iter().product::<i64>() * ceil_div(before, TILE) * ceil_div(last, TILE)
+        rest.iter().product::<i64>() * ceil_div(before, tile.into()) * ceil_div(last, tile.into())
+    }
+
+    /// Points of a tile along each of its axes: long runs in memory, where the axes are long and there is room for all operands.
+    pub(super) fn tile(&self, kernel: &Kernel) -> u32 {
+        let turned = (0..kernel.leaves.len()).filter(|leaf| self.is_turned(kernel, *leaf));
+        let bytes: usize = turned.map(|leaf| self.operands[leaf].bytes).sum();
+        let shortest = self.outer.iter().rev().take(2).min().copied().unwrap_or(0);
+        let room = |tile: u32| bytes * (tile * (tile + 1)) as usize <= SHARED && shortest >= i64::from(tile);
+        TILES.into_iter().find(|tile| room(*tile)).unwrap_or(TILES[1])
     }
 
     /// Whether some position does not fit 31 bits.

@@ -63,7 +63,7 @@ impl Variant {
             Kind::Row => rows_walk(kernel, axes, &steps, widest, target),
             Kind::Line => (Walk::Plain, 1),
             Kind::Column => (Walk::Plain, columns_vec(axes, widest)),
-            Kind::Map if steps.contains(&Step::Across) => (Walk::Tiled, 1),
+            Kind::Map if steps.contains(&Step::Across) => (Walk::Tiled { tile: axes.tile(kernel) }, 1),
             Kind::Map => (Walk::Plain, widest),
         };
         // An access of one point looks only at whether its operand is turned: one text serves all steps. A row is long
@@ -97,7 +97,7 @@ impl Variant {
             Walk::Stream { team } => defines.extend(["STREAM".into(), format!("TEAM={team}")]),
             Walk::Resident { team } => defines.extend(["RESIDENT".into(), format!("TEAM={team}")]),
             Walk::Split => defines.push("SPLIT".into()),
-            Walk::Tiled => defines.push("TILED".into()),
+            Walk::Tiled { tile } => defines.extend(["TILED".into(), format!("TILE={tile}")]),
             Walk::Product { tile, left, right } => defines.extend([
                 format!("TILE={tile}"),
                 format!("LEFT={}", left as u8),
@@ -118,8 +118,10 @@ impl Variant {
         };
         let chunks = self.chunks(kernel, axes.len());
         let blocks = match kernel.kind {
-            Kind::Map if self.walk == Walk::Tiled => axes.tiles(),
-            Kind::Map => ceil_div(rows, vec * i64::from(threads * UNROLL)),
+            Kind::Map => match self.walk {
+                Walk::Tiled { tile } => axes.tiles(tile),
+                _ => ceil_div(rows, vec * i64::from(threads * UNROLL)),
+            },
             Kind::Line => ceil_div(rows, i64::from(threads)),
             Kind::Column => ceil_div(rows, vec * i64::from(TILE_COLUMNS)) * chunks,
             Kind::Row => match self.walk {

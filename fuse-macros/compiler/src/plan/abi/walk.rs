@@ -43,7 +43,10 @@ pub enum Walk {
     /// Several blocks share a row, the last to finish combines their chunks.
     Split,
     /// A block of a map takes a square tile of the last two axes and turns transposed operands in shared memory.
-    Tiled,
+    Tiled {
+        /// Points along each of its axes.
+        tile: u32,
+    },
     /// A block of a matmul template computes a square tile of the product.
     Product {
         /// Its rows and columns; it has twice as many threads.

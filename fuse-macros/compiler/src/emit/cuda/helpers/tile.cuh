@@ -1,14 +1,14 @@
-// A tile of 32 by 32 points of the last two axes, at one place of the axes before them.
-template <int N> struct fuse_tile {
+// A square tile of points of the last two axes, at one place of the axes before them.
+template <int N, int SIDE> struct fuse_tile {
     fuse_at<N> first;
     IDX before, last;
 
     __device__ __forceinline__ fuse_tile(IDX n, const fuse_extents<N>& extents)
         : before(extents.axis[N - 2].extent), last(extents.axis[N - 1].extent)
     {
-        const IDX across = (last + 31) / 32, down = (before + 31) / 32;
-        first.axis[N - 1] = n % across * 32;
-        first.axis[N - 2] = n / across % down * 32;
+        const IDX across = (last + SIDE - 1) / SIDE, down = (before + SIDE - 1) / SIDE;
+        first.axis[N - 1] = n % across * SIDE;
+        first.axis[N - 2] = n / across % down * SIDE;
         n = n / across / down;
 #pragma unroll
         for (int k = N - 3; k > 0; --k) {
