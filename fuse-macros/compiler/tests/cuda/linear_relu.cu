@@ -310,6 +310,28 @@ static __device__ __forceinline__ unsigned char fuse_multiply_add(unsigned char 
     return (unsigned char)(a * b + c);
 }
 
+// The part of a product that is a block's, tile after tile: while one pair of tiles is multiplied, the next one is on its way.
+template <class P, class T, class A, int ROWS, int COLUMNS>
+static __device__ __forceinline__ void fuse_multiply(A (&product)[ROWS][COLUMNS], const fuse_side<T>& left, const fuse_side<T>& right)
+{
+    __shared__ alignas(16) typename P::LeftTile left_tile[2];
+    __shared__ alignas(16) typename P::RightTile right_tile[2];
+    typename P::LeftPacks left_packs(left);
+    typename P::RightPacks right_packs(right);
+    left_packs.read();
+    right_packs.read();
+    for (long long k = 0, now = 0; k < left.k_end; k += P::DEPTH, now ^= 1) {
+        P::put(left_tile[now], left_packs);
+        P::put(right_tile[now], right_packs);
+        __syncthreads();
+        if (k + P::DEPTH < left.k_end) {
+            left_packs.read();
+            right_packs.read();
+        }
+        P::multiply(product, left_tile[now], right_tile[now]);
+    }
+}
+
 // A tile of a product in plain arithmetic. Two warps lie side by side, SIZE / 32 below each other; a warp has 32 rows and
 // SIZE / 2 columns, a thread of its 4 by 8 has fours of neighbouring rows and columns. Inner positions ascend.
 template <class T, int SIZE, int L, int R> struct fuse_plain_product {
@@ -317,28 +339,18 @@ template <class T, int SIZE, int L, int R> struct fuse_plain_product {
     static constexpr int ROWS = 8, COLUMNS = SIZE / 16, DEPTH = 16, W = sizeof(T) < 8 ? 4 : 2;
     // Four more columns than are used keep what is turned on its way in different banks.
     typedef A Tile[DEPTH][SIZE + 4];
+    typedef Tile LeftTile, RightTile;
+    typedef fuse_packs<T, L, SIZE, DEPTH, W> LeftPacks;
+    typedef fuse_packs<T, R, SIZE, DEPTH, W> RightPacks;
 
-    static __device__ __forceinline__ int row(int i) { return threadIdx.x / 64 * 32 + i / 4 * 16 + threadIdx.x % 32 / 8 * 4 + i % 4; }
-    static __device__ __forceinline__ int column(int j) { return threadIdx.x / 32 % 2 * (SIZE / 2) + j / 4 * 32 + threadIdx.x % 8 * 4 + j % 4; }
-
-    static __device__ __forceinline__ void run(A (&product)[ROWS][COLUMNS], const fuse_side<T>& left, const fuse_side<T>& right)
+    static __device__ __forceinline__ int row(int i)
     {
-        __shared__ alignas(16) Tile left_tile[2], right_tile[2];
-        fuse_packs<T, L, SIZE, DEPTH, W> left_packs(left);
-        fuse_packs<T, R, SIZE, DEPTH, W> right_packs(right);
-        left_packs.read();
-        right_packs.read();
-        // While one pair of tiles is multiplied, the next one is on its way.
-        for (long long k = 0, now = 0; k < left.k_end; k += DEPTH, now ^= 1) {
-            put(left_tile[now], left_packs);
-            put(right_tile[now], right_packs);
-            __syncthreads();
-            if (k + DEPTH < left.k_end) {
-                left_packs.read();
-                right_packs.read();
-            }
-            multiply(product, left_tile[now], right_tile[now]);
-        }
+        return threadIdx.x / 64 * 32 + i / 4 * 16 + threadIdx.x % 32 / 8 * 4 + i % 4;
+    }
+
+    static __device__ __forceinline__ int column(int j)
+    {
+        return threadIdx.x / 32 % 2 * (SIZE / 2) + j / 4 * 32 + threadIdx.x % 8 * 4 + j % 4;
     }
 
     template <int LIE> static __device__ __forceinline__ void put(Tile& tile, const fuse_packs<T, LIE, SIZE, DEPTH, W>& packs)
@@ -386,29 +398,19 @@ template <class T, int SIZE, int L, int R> struct fuse_tensor_product {
     static constexpr int ROWS = 4, COLUMNS = SIZE / 8, DEPTH = 32, W = 8;
     // A tile keeps the order of its operand, with 16 bytes between its lines that keep them in different banks.
     template <int LIE> struct Tile { T of[LIE == 2 ? DEPTH : SIZE][(LIE == 2 ? SIZE : DEPTH) + 8]; };
+    typedef Tile<L> LeftTile;
+    typedef Tile<R> RightTile;
+    typedef fuse_packs<T, L, SIZE, DEPTH, W> LeftPacks;
+    typedef fuse_packs<T, R, SIZE, DEPTH, W> RightPacks;
 
-    static __device__ __forceinline__ int row(int i) { return threadIdx.x / 64 * 32 + i * 8 + threadIdx.x % 32 / 4; }
-    static __device__ __forceinline__ int column(int j) { return threadIdx.x / 32 % 2 * (SIZE / 2) + j / 2 * 8 + threadIdx.x % 4 * 2 + j % 2; }
-
-    static __device__ __forceinline__ void run(float (&product)[ROWS][COLUMNS], const fuse_side<T>& left, const fuse_side<T>& right)
+    static __device__ __forceinline__ int row(int i)
     {
-        __shared__ alignas(16) Tile<L> left_tile[2];
-        __shared__ alignas(16) Tile<R> right_tile[2];
-        fuse_packs<T, L, SIZE, DEPTH, W> left_packs(left);
-        fuse_packs<T, R, SIZE, DEPTH, W> right_packs(right);
-        left_packs.read();
-        right_packs.read();
-        // While one pair of tiles is multiplied, the next one is on its way.
-        for (long long k = 0, now = 0; k < left.k_end; k += DEPTH, now ^= 1) {
-            put(left_tile[now], left_packs);
-            put(right_tile[now], right_packs);
-            __syncthreads();
-            if (k + DEPTH < left.k_end) {
-                left_packs.read();
-                right_packs.read();
-            }
-            multiply(product, left_tile[now], right_tile[now]);
-        }
+        return threadIdx.x / 64 * 32 + i * 8 + threadIdx.x % 32 / 4;
+    }
+
+    static __device__ __forceinline__ int column(int j)
+    {
+        return threadIdx.x / 32 % 2 * (SIZE / 2) + j / 2 * 8 + threadIdx.x % 4 * 2 + j % 2;
     }
 
     template <int LIE> static __device__ __forceinline__ void put(Tile<LIE>& tile, const fuse_packs<T, LIE, SIZE, DEPTH, W>& packs)
@@ -481,16 +483,16 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k0_matmul(
     const fuse_shape shape,
     fuse_bf16* product3_ptr,
     const fuse_strides<RANK> product3_strides) {
-    typedef fuse_product<fuse_bf16, TILE, LEFT, RIGHT> multiply;
+    typedef fuse_product<fuse_bf16, TILE, LEFT, RIGHT> tile;
     const fuse_part<TILE> part(blockIdx.x, shape);
-    float product[multiply::ROWS][multiply::COLUMNS] = {};
-    multiply::run(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+    float product[tile::ROWS][tile::COLUMNS] = {};
+    fuse_multiply<tile>(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
 #pragma unroll
-    for (int i = 0; i < multiply::ROWS; ++i) {
+    for (int i = 0; i < tile::ROWS; ++i) {
 #pragma unroll
-        for (int access = 0; access < multiply::COLUMNS / VEC; ++access) {
+        for (int access = 0; access < tile::COLUMNS / VEC; ++access) {
             const int j = access * VEC;
-            const long long m = part.m + multiply::row(i), n = part.n + multiply::column(j);
+            const long long m = part.m + tile::row(i), n = part.n + tile::column(j);
             if (m >= shape.m || n >= shape.n) continue;
             const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
             float product3_out[VEC];

@@ -213,11 +213,12 @@ fn padded(geometry: &Geometry) -> Result<Geometry> {
     Ok(Geometry { outer: pad(&geometry.outer, 1), inner: vec![], operands })
 }
 
-/// How the template walks a matrix: over the batch axes, rows, columns.
+/// How the template walks a matrix: over the batch axes, rows, columns. Where there is one of them, its stride says nothing.
 fn access(tensor: &RawTensor) -> Result<Access> {
-    let layout = tensor.layout().strides();
-    let mut strides = vec![0; missing_axes(layout.len())?];
-    strides.extend(layout.iter().map(|&stride| stride as i64));
+    let layout = tensor.layout();
+    let mut strides = vec![0; missing_axes(layout.rank())?];
+    let axes = layout.strides().iter().zip(layout.shape());
+    strides.extend(axes.map(|(&stride, &extent)| if extent == 1 { 0 } else { stride as i64 }));
     Ok(Access { strides, address: tensor.address() % WIDEST, bytes: tensor.dtype().bytes(), indexed: false })
 }
 

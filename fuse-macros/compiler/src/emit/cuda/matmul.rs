@@ -1,6 +1,6 @@
 //! The matmul template: a block computes a tile of the product, then the epilogue's program in registers.
 
-use super::map::{declare_draws, declare_results, elem_leaves, one_element, result};
+use super::map::{declare_draws, declare_results, elem_leaves, one_element, prologue, result};
 use super::params::matmul_parameters;
 use super::scope::{Reach, Scope, compute_type};
 use super::signature;
@@ -12,17 +12,17 @@ use crate::plan::{Level, Matmul, Phase};
 pub(super) fn write(w: &mut Writer, scope: &Scope<'_>, matmul: &Matmul) {
     let (element, compute) = (c_type(matmul.dtype), compute_type(matmul.dtype));
     w.block(signature(scope, "2 * TILE, 2", &matmul_parameters(scope, element)), |w| {
-        super::map::prologue(w, scope, &Element);
-        w.line(format!("typedef fuse_product<{element}, TILE, LEFT, RIGHT> multiply;"));
+        prologue(w, scope, &Element);
+        w.line(format!("typedef fuse_product<{element}, TILE, LEFT, RIGHT> tile;"));
         w.line("const fuse_part<TILE> part(blockIdx.x, shape);");
-        w.line(format!("{compute} product[multiply::ROWS][multiply::COLUMNS] = {{}};"));
+        w.line(format!("{compute} product[tile::ROWS][tile::COLUMNS] = {{}};"));
         let operand = |side: &str| format!("part.{side}({side}, {side}_strides, shape)");
-        w.line(format!("multiply::run(product, {}, {});", operand("left"), operand("right")));
+        w.line(format!("fuse_multiply<tile>(product, {}, {});", operand("left"), operand("right")));
         let Some(walk) = scope.phases.walks.first() else { return };
-        w.unrolled("i", "multiply::ROWS", |w| {
-            w.unrolled("access", "multiply::COLUMNS / VEC", |w| {
+        w.unrolled("i", "tile::ROWS", |w| {
+            w.unrolled("access", "tile::COLUMNS / VEC", |w| {
                 w.line("const int j = access * VEC;");
-                w.line("const long long m = part.m + multiply::row(i), n = part.n + multiply::column(j);");
+                w.line("const long long m = part.m + tile::row(i), n = part.n + tile::column(j);");
                 w.line("if (m >= shape.m || n >= shape.n) continue;");
                 let batch = "part.batch.axis[0], part.batch.axis[1], part.batch.axis[2]";
                 w.line(format!("const fuse_at<RANK> at = {{{batch}, (IDX)m, (IDX)n}};"));
@@ -83,3 +83,6 @@ impl Reach for Element {
         "product[i][j + v]".to_owned()
     }
 }
+
+#[cfg(test)]
+mod tests;

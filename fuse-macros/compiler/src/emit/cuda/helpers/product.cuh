@@ -13,6 +13,28 @@ static __device__ __forceinline__ unsigned char fuse_multiply_add(unsigned char 
     return (unsigned char)(a * b + c);
 }
 
+// The part of a product that is a block's, tile after tile: while one pair of tiles is multiplied, the next one is on its way.
+template <class P, class T, class A, int ROWS, int COLUMNS>
+static __device__ __forceinline__ void fuse_multiply(A (&product)[ROWS][COLUMNS], const fuse_side<T>& left, const fuse_side<T>& right)
+{
+    __shared__ alignas(16) typename P::LeftTile left_tile[2];
+    __shared__ alignas(16) typename P::RightTile right_tile[2];
+    typename P::LeftPacks left_packs(left);
+    typename P::RightPacks right_packs(right);
+    left_packs.read();
+    right_packs.read();
+    for (long long k = 0, now = 0; k < left.k_end; k += P::DEPTH, now ^= 1) {
+        P::put(left_tile[now], left_packs);
+        P::put(right_tile[now], right_packs);
+        __syncthreads();
+        if (k + P::DEPTH < left.k_end) {
+            left_packs.read();
+            right_packs.read();
+        }
+        P::multiply(product, left_tile[now], right_tile[now]);
+    }
+}
+
 // A tile of a product in plain arithmetic. Two warps lie side by side, SIZE / 32 below each other; a warp has 32 rows and
 // SIZE / 2 columns, a thread of its 4 by 8 has fours of neighbouring rows and columns. Inner positions ascend.
 template <class T, int SIZE, int L, int R> struct fuse_plain_product {
@@ -20,28 +42,18 @@ template <class T, int SIZE, int L, int R> struct fuse_plain_product {
     static constexpr int ROWS = 8, COLUMNS = SIZE / 16, DEPTH = 16, W = sizeof(T) < 8 ? 4 : 2;
     // Four more columns than are used keep what is turned on its way in different banks.
     typedef A Tile[DEPTH][SIZE + 4];
+    typedef Tile LeftTile, RightTile;
+    typedef fuse_packs<T, L, SIZE, DEPTH, W> LeftPacks;
+    typedef fuse_packs<T, R, SIZE, DEPTH, W> RightPacks;
 
-    static __device__ __forceinline__ int row(int i) { return threadIdx.x / 64 * 32 + i / 4 * 16 + threadIdx.x % 32 / 8 * 4 + i % 4; }
-    static __device__ __forceinline__ int column(int j) { return threadIdx.x / 32 % 2 * (SIZE / 2) + j / 4 * 32 + threadIdx.x % 8 * 4 + j % 4; }
-
-    static __device__ __forceinline__ void run(A (&product)[ROWS][COLUMNS], const fuse_side<T>& left, const fuse_side<T>& right)
+    static __device__ __forceinline__ int row(int i)
     {
-        __shared__ alignas(16) Tile left_tile[2], right_tile[2];
-        fuse_packs<T, L, SIZE, DEPTH, W> left_packs(left);
-        fuse_packs<T, R, SIZE, DEPTH, W> right_packs(right);
-        left_packs.read();
-        right_packs.read();
-        // While one pair of tiles is multiplied, the next one is on its way.
-        for (long long k = 0, now = 0; k < left.k_end; k += DEPTH, now ^= 1) {
-            put(left_tile[now], left_packs);
-            put(right_tile[now], right_packs);
-            __syncthreads();
-            if (k + DEPTH < left.k_end) {
-                left_packs.read();
-                right_packs.read();
-            }
-            multiply(product, left_tile[now], right_tile[now]);
-        }
+        return threadIdx.x / 64 * 32 + i / 4 * 16 + threadIdx.x % 32 / 8 * 4 + i % 4;
+    }
+
+    static __device__ __forceinline__ int column(int j)
+    {
+        return threadIdx.x / 32 % 2 * (SIZE / 2) + j / 4 * 32 + threadIdx.x % 8 * 4 + j % 4;
     }
 
     template <int LIE> static __device__ __forceinline__ void put(Tile& tile, const fuse_packs<T, LIE, SIZE, DEPTH, W>& packs)

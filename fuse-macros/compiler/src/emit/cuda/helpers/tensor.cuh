@@ -6,29 +6,19 @@ template <class T, int SIZE, int L, int R> struct fuse_tensor_product {
     static constexpr int ROWS = 4, COLUMNS = SIZE / 8, DEPTH = 32, W = 8;
     // A tile keeps the order of its operand, with 16 bytes between its lines that keep them in different banks.
     template <int LIE> struct Tile { T of[LIE == 2 ? DEPTH : SIZE][(LIE == 2 ? SIZE : DEPTH) + 8]; };
+    typedef Tile<L> LeftTile;
+    typedef Tile<R> RightTile;
+    typedef fuse_packs<T, L, SIZE, DEPTH, W> LeftPacks;
+    typedef fuse_packs<T, R, SIZE, DEPTH, W> RightPacks;
 
-    static __device__ __forceinline__ int row(int i) { return threadIdx.x / 64 * 32 + i * 8 + threadIdx.x % 32 / 4; }
-    static __device__ __forceinline__ int column(int j) { return threadIdx.x / 32 % 2 * (SIZE / 2) + j / 2 * 8 + threadIdx.x % 4 * 2 + j % 2; }
-
-    static __device__ __forceinline__ void run(float (&product)[ROWS][COLUMNS], const fuse_side<T>& left, const fuse_side<T>& right)
+    static __device__ __forceinline__ int row(int i)
     {
-        __shared__ alignas(16) Tile<L> left_tile[2];
-        __shared__ alignas(16) Tile<R> right_tile[2];
-        fuse_packs<T, L, SIZE, DEPTH, W> left_packs(left);
-        fuse_packs<T, R, SIZE, DEPTH, W> right_packs(right);
-        left_packs.read();
-        right_packs.read();
-        // While one pair of tiles is multiplied, the next one is on its way.
-        for (long long k = 0, now = 0; k < left.k_end; k += DEPTH, now ^= 1) {
-            put(left_tile[now], left_packs);
-            put(right_tile[now], right_packs);
-            __syncthreads();
-            if (k + DEPTH < left.k_end) {
-                left_packs.read();
-                right_packs.read();
-            }
-            multiply(product, left_tile[now], right_tile[now]);
-        }
+        return threadIdx.x / 64 * 32 + i * 8 + threadIdx.x % 32 / 4;
+    }
+
+    static __device__ __forceinline__ int column(int j)
+    {
+        return threadIdx.x / 32 % 2 * (SIZE / 2) + j / 2 * 8 + threadIdx.x % 4 * 2 + j % 2;
     }
 
     template <int LIE> static __device__ __forceinline__ void put(Tile<LIE>& tile, const fuse_packs<T, LIE, SIZE, DEPTH, W>& packs)
