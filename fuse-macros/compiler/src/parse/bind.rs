@@ -1,9 +1,9 @@
 //! Patterns: what the names of a `let`, a parameter or a match arm stand for.
 
 use super::Walker;
+use super::cont::HostCode;
 use super::names::{Name, Names, bound};
 use super::program::Step;
-use super::stmts::HostCode;
 use super::syntax::single_binding;
 use super::types::HostTy;
 use super::value::{Home, Place, Value, Var};

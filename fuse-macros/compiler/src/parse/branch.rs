@@ -4,18 +4,16 @@
 //! that would be too many paths, or a block's own bindings matter, the branch stays one of the host between graphs.
 
 use super::Walker;
-use super::eval::{Stop, text};
-use super::loops::Region;
+use super::cont::{Cont, Outcome};
+use super::head::{Head, conjuncts};
 use super::names::{Name, Names, bound, mentions};
 use super::program::{Piece, Step};
-use super::stmts::{Cont, HostCode, Outcome};
 use super::syntax::{Jumps, is_flat, strip};
 use super::types::HostTy;
 use super::value::Value;
 use crate::diag::BreakKind;
-use proc_macro2::TokenStream;
-use quote::{ToTokens, quote};
-use syn::{Arm, BinOp, Block, Expr, ExprBinary, ExprBreak, ExprIf, ExprMatch, Pat, Stmt, UnOp};
+use quote::quote;
+use syn::{Arm, Block, Expr, ExprBreak, ExprIf, ExprMatch, Pat, Stmt};
 
 /// Whether an expression is control flow.
 pub fn is_control(expr: &Expr) -> bool {
@@ -25,13 +23,6 @@ pub fn is_control(expr: &Expr) -> bool {
         Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => true,
         _ => false,
     }
-}
-
-/// A host condition or scrutinee, and the patterns it binds with the types of what they match.
-struct Head {
-    tokens: TokenStream,
-    binds: Vec<(Pat, HostTy)>,
-    needs_annotation: bool,
 }
 
 impl Walker<'_> {
@@ -226,92 +217,6 @@ impl Walker<'_> {
         pieces
     }
 
-    /// A condition as host code, with the patterns of its `let`s.
-    fn condition(&mut self, cond: &Expr, live: &Names) -> Head {
-        let mut parts = Vec::new();
-        conjuncts(cond, &mut parts);
-        let mut binds = Vec::new();
-        let mut reads = false;
-        for part in &parts {
-            match part {
-                Expr::Let(matched) => {
-                    let ty = self.place_type(&matched.expr);
-                    reads |= ty.is_none() && self.mentions_tensor(&matched.expr);
-                    binds.push((matched.pat.as_ref().clone(), ty.unwrap_or(HostTy::Unknown)));
-                }
-                part => reads |= self.mentions_tensor(part),
-            }
-        }
-        for (pat, _) in &binds {
-            self.shadow(pat);
-        }
-        let code = self.head_code(cond, reads, live);
-        Head { tokens: code.tokens, binds, needs_annotation: reads }
-    }
-
-    fn scrutinee(&mut self, scrutinee: &Expr, live: &Names) -> Head {
-        let ty = self.place_type(scrutinee);
-        let reads = ty.is_none() && self.mentions_tensor(scrutinee);
-        let code = self.head_code(scrutinee, reads, live);
-        // The type stands in for every arm's pattern.
-        let any = Pat::Wild(syn::PatWild { attrs: vec![], underscore_token: Default::default() });
-        Head { tokens: code.tokens, binds: vec![(any, ty.unwrap_or(HostTy::Unknown))], needs_annotation: reads }
-    }
-
-    fn head_code(&mut self, expr: &Expr, reads: bool, live: &Names) -> HostCode {
-        if !reads {
-            return self.host_code_with(expr, HostTy::Unknown, live);
-        }
-        let stop = match self.attempt_stop(expr) {
-            Some(Stop::Break(kind, at, reason)) => (kind, at, reason),
-            _ => (BreakKind::HOST, expr.to_token_stream(), format!("`{}` reads a tensor on the host", text(expr))),
-        };
-        self.broken_with(stop.0, stop.1, &stop.2, expr, live)
-    }
-
-    /// Why evaluating an expression stops, without doing it.
-    fn attempt_stop(&mut self, expr: &Expr) -> Option<Stop> {
-        let saved = self.save();
-        let stop = self.eval(expr, &HostTy::Unknown).err();
-        self.restore(saved);
-        stop
-    }
-
-    /// A flag that is known on this path.
-    fn known_flag(&mut self, cond: &Expr) -> Option<bool> {
-        if let Some(&known) = self.flow.facts.get(&cond.to_token_stream().to_string()) {
-            return Some(known);
-        }
-        match strip(cond) {
-            Expr::Unary(unary) if matches!(unary.op, UnOp::Not(_)) => self.known_flag(&unary.expr).map(|flag| !flag),
-            Expr::Binary(binary) => self.known_comparison(binary),
-            Expr::Path(_) | Expr::Lit(_) => match self.eval(cond, &HostTy::Unknown) {
-                Ok(Value::Bool(flag)) => Some(flag),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
-    /// `i == 0` in an unrolled loop.
-    fn known_comparison(&mut self, binary: &ExprBinary) -> Option<bool> {
-        // Reading a variable for the comparison would leave traces; only what is known counts.
-        let saved = self.save();
-        let mut constant = |side: &Expr| self.dim(side).and_then(|dim| dim.as_const());
-        let sides = constant(&binary.left).zip(constant(&binary.right));
-        self.restore(saved);
-        let (left, right) = sides?;
-        match binary.op {
-            BinOp::Eq(_) => Some(left == right),
-            BinOp::Ne(_) => Some(left != right),
-            BinOp::Lt(_) => Some(left < right),
-            BinOp::Le(_) => Some(left <= right),
-            BinOp::Gt(_) => Some(left > right),
-            BinOp::Ge(_) => Some(left >= right),
-            _ => None,
-        }
-    }
-
     fn arms_are_flat(&self, branch: &ExprIf, after: &Names) -> bool {
         let mut parts = Vec::new();
         conjuncts(&branch.cond, &mut parts);
@@ -332,34 +237,17 @@ impl Walker<'_> {
             _ => true,
         }
     }
-
-    /// Leaves a block of a region for a jump.
-    pub fn jump(&mut self, region: &Region, tokens: TokenStream) {
-        self.write_back(region, &[]);
-        self.flow.steps.push(Step::Host(tokens));
-    }
 }
 
 /// Whether a block ends with `return`.
-fn returns(block: &Block) -> bool {
+pub fn returns(block: &Block) -> bool {
     matches!(block.stmts.last(), Some(Stmt::Expr(Expr::Return(_), _)))
 }
 
 /// How many arms an `if` with its `else if`s has.
-fn leaves(branch: &ExprIf) -> usize {
+pub fn leaves(branch: &ExprIf) -> usize {
     match branch.else_branch.as_ref().map(|(_, otherwise)| strip(otherwise)) {
         Some(Expr::If(inner)) => 1 + leaves(inner),
         _ => 2,
-    }
-}
-
-/// The parts of `a && b && let p = c`.
-fn conjuncts<'e>(expr: &'e Expr, parts: &mut Vec<&'e Expr>) {
-    match strip(expr) {
-        Expr::Binary(binary) if matches!(binary.op, BinOp::And(_)) => {
-            conjuncts(&binary.left, parts);
-            conjuncts(&binary.right, parts);
-        }
-        other => parts.push(other),
     }
 }

@@ -1,24 +1,38 @@
 //! Tokens to segments: a function is read statement by statement, and its tensor ops are collected into graphs.
 //!
-//! The walk is in continuation style: what comes after an expression is data (`stmts::Cont`), so that a branch on a host
+//! The walk is in continuation style: what comes after an expression is data (`cont::Cont`), so that a branch on a host
 //! value can hand it to each of its arms. What cannot be analysed stays host code, before which the graph ends.
 
 mod bind;
 mod branch;
 mod call;
+mod cont;
 mod entry;
 mod eval;
+mod flags;
 mod flow;
+mod head;
 mod hoist;
+mod host;
+mod launch;
 mod loops;
+mod method;
+mod mistake;
 mod names;
+mod node;
+mod operand;
 mod options;
+mod outcome;
+mod place;
 mod program;
+mod region;
 mod select;
 mod shape;
 mod stmts;
+mod sync;
 mod syntax;
 mod types;
+mod unroll;
 mod usage;
 mod value;
 
@@ -30,13 +44,13 @@ pub use types::{GenericNames, HostTy, may_hold_tensor};
 use crate::diag::{BreakKind, Diagnostics};
 use crate::graph::Graph;
 use crate::types::Sym;
+use cont::Cont;
 use flow::Flow;
 use names::Names;
 use proc_macro2::Ident;
 use quote::ToTokens;
 use shape::SymInfo;
 use std::collections::BTreeSet;
-use stmts::Cont;
 use syn::visit::Visit;
 use syn::{Block, Generics, ReturnType, Signature};
 

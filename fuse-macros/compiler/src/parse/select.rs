@@ -4,10 +4,11 @@
 //! reads of the host must be there anyhow. Everything else stays a branch of the host.
 
 use super::Walker;
-use super::call::{Call, Operand};
+use super::call::Call;
+use super::cont::{Cont, Outcome};
 use super::names::Names;
+use super::operand::Operand;
 use super::program::Step;
-use super::stmts::{Cont, Outcome};
 use super::syntax::{Jumps, has_effects, is_flat, strip};
 use super::types::HostTy;
 use super::value::{TensorKey, Value, Var};
