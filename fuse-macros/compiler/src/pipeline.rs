@@ -11,14 +11,17 @@ use crate::{optimise, schedule};
 use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::ToTokens;
 use std::collections::HashMap;
-use syn::{Attribute, ImplItem, ImplItemFn, Item, ItemFn, ItemImpl, Meta};
+use syn::{AttrStyle, Attribute, ImplItem, ImplItemFn, Item, ItemFn, ItemImpl, Meta};
 
 /// What `#[compile(attribute)] item` becomes.
 pub fn compile(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut diag = Diagnostics::default();
     let options = parse::options(Options::default(), attribute.clone(), &mut diag);
     match syn::parse2::<Item>(item.clone()) {
-        Ok(Item::Fn(function)) => compile_fn(&function, &options, diag),
+        Ok(Item::Fn(mut function)) => {
+            outside(&mut function.attrs);
+            compile_fn(&function, &options, diag)
+        }
         Ok(Item::Impl(methods)) => {
             refuse_companion(attribute, &mut diag);
             compile_impl(methods, &options, diag)
@@ -48,6 +51,7 @@ fn compile_impl(mut item: ItemImpl, options: &Options, mut diag: Diagnostics) ->
     let mut own = HashMap::new();
     for member in &mut item.items {
         if let ImplItem::Fn(method) = member {
+            outside(&mut method.attrs);
             own.insert(method.sig.ident.clone(), own_options(method, options, &mut diag));
         }
     }
@@ -78,6 +82,11 @@ fn own_options(method: &mut ImplItemFn, options: &Options, diag: &mut Diagnostic
             options
         }
     })
+}
+
+/// Puts attributes written inside of a body, such as `//!` docs, before the function: they are emitted without it.
+fn outside(attrs: &mut [Attribute]) {
+    attrs.iter_mut().for_each(|attr| attr.style = AttrStyle::Outer);
 }
 
 /// Reports `companion` where there is no function to stand beside.

@@ -140,9 +140,14 @@ impl Walker<'_> {
                 let HostTy::Option(inner) = ty.behind_refs() else { return };
                 self.bind_typed(&variant.elems[0], &through(ty, inner), needs_annotation);
             }
-            _ => {
+            (pat, ty) => {
+                let part = match ty {
+                    HostTy::Ref(_, exclusive) => HostTy::Ref(Box::new(HostTy::Unknown), *exclusive),
+                    ty if ty.may_be_tensor() => HostTy::TensorLike,
+                    _ => HostTy::Unknown,
+                };
                 for ident in bound(pat) {
-                    self.bind_ident(&ident, &HostTy::Unknown, true, needs_annotation);
+                    self.bind_ident(&ident, &part, true, needs_annotation);
                 }
             }
         }

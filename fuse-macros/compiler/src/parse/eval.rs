@@ -97,6 +97,7 @@ impl Walker<'_> {
     pub fn host_with(&mut self, expr: &Expr, kind: BreakKind, reason: &str) -> Eval<Value> {
         match self.mentions_tensor(expr) {
             true => Err(Stop::at(kind, expr, reason)),
+            false if self.comes_from_tensors(expr) => Ok(Value::Host(HostTy::TensorLike)),
             false => Ok(Value::Host(HostTy::Unknown)),
         }
     }

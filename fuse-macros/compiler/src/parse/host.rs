@@ -4,19 +4,32 @@ use super::Walker;
 use super::cont::{Cont, HostCode, Outcome};
 use super::eval::text;
 use super::names::{Names, mentions};
-use super::syntax::{Jumps, assigned, has_effects, strip};
+use super::program::Step;
+use super::region::joint;
+use super::syntax::{Jumps, assigned, diverges, has_effects, strip};
 use super::types::HostTy;
-use super::value::Value;
+use super::value::{Maker, Value};
 use crate::diag::BreakKind;
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::Expr;
 
 impl Walker<'_> {
-    /// Control flow that touches no tensor: it runs where it stands.
-    pub fn host_statement(&mut self, expr: &Expr, cont: &Cont) {
+    /// Control flow that touches no tensor: it runs where it stands. True if nothing after it runs.
+    pub fn host_statement(&mut self, expr: &Expr, cont: &Cont) -> bool {
         let code = self.host_code(expr, HostTy::Unknown, cont);
+        if diverges(expr) {
+            self.end_path(code);
+            return true;
+        }
         self.apply_outcome(cont, Outcome::Host(code));
+        false
+    }
+
+    /// Host code that never comes to an end is the last of its path; it has no value to bind.
+    pub fn end_path(&mut self, code: HostCode) {
+        let tokens = code.tokens;
+        self.flow.steps.push(Step::Host(quote!(#tokens;)));
     }
 
     /// Host code that reads no tensor, before what comes after it.
@@ -87,19 +100,50 @@ impl Walker<'_> {
         HostCode { tokens: quote!(#rest), ty, needs_annotation: true, changes }
     }
 
-    /// The type of a read: `x.item()` gives an element.
+    /// The type of what host code reads: `x.item()` gives an element, `parts[i]` one of equal parts.
     fn read_type(&mut self, expr: &Expr) -> HostTy {
-        let Expr::MethodCall(call) = strip(expr) else { return HostTy::Unknown };
-        if !["item", "to_vec"].iter().any(|read| call.method == read) {
-            return HostTy::Unknown;
-        }
-        let saved = self.save();
-        let ty = match self.eval(&call.receiver, &HostTy::Unknown) {
-            Ok(Value::Tensor { key, .. }) => HostTy::Scalar(self.tensor(key).ty.dtype),
+        match strip(expr) {
+            Expr::Reference(reference) if reference.mutability.is_none() => match self.read_type(&reference.expr) {
+                HostTy::Unknown => HostTy::Unknown,
+                ty => HostTy::Ref(Box::new(ty), false),
+            },
+            Expr::Index(index) => self.part_type(&index.expr),
+            Expr::MethodCall(call) => match call.method.to_string().as_str() {
+                "item" => self.element_type_of(&call.receiver),
+                "to_vec" => HostTy::List(Box::new(self.element_type_of(&call.receiver))),
+                "clone" => self.read_type(&call.receiver).behind_refs().clone(),
+                _ => HostTy::Unknown,
+            },
             _ => HostTy::Unknown,
+        }
+    }
+
+    fn element_type_of(&mut self, tensor: &Expr) -> HostTy {
+        self.peek(tensor, |w, value| match value {
+            Value::Tensor { key, .. } => HostTy::Scalar(w.tensor(key).ty.dtype),
+            _ => HostTy::Unknown,
+        })
+    }
+
+    /// The type that all parts of an array have.
+    fn part_type(&mut self, array: &Expr) -> HostTy {
+        self.peek(array, |w, value| match value {
+            Value::Array(parts) | Value::Made(Maker::Vec, parts) => {
+                joint(parts.iter().map(|part| w.host_ty_of(part)).collect())
+            }
+            _ => HostTy::Unknown,
+        })
+    }
+
+    /// What an expression's value tells; it is not evaluated by this.
+    fn peek(&mut self, expr: &Expr, tell: impl FnOnce(&Self, Value) -> HostTy) -> HostTy {
+        let saved = self.save();
+        let ty = match self.eval(expr, &HostTy::Unknown) {
+            Ok(value) => tell(self, value),
+            Err(_) => HostTy::Unknown,
         };
         self.restore(saved);
-        if call.method == "item" { ty } else { HostTy::List(Box::new(ty)) }
+        ty
     }
 
     fn live_with(&self, expr: &Expr, cont: &Cont) -> Names {

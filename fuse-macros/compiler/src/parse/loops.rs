@@ -88,13 +88,16 @@ impl Walker<'_> {
                     ("windows" | "chunks" | "chunks_exact", Some(_)) => {
                         Some(by_ref(HostTy::List(Box::new(inner.behind_refs().clone()))))
                     }
-                    _ => None,
+                    _ => (inner == HostTy::TensorLike).then_some(inner),
                 }
             }
             Expr::Reference(reference) => Some(by_ref(self.element_type(&reference.expr)?)),
             Expr::Range(_) => Some(HostTy::Size),
             _ => {
                 let ty = self.place_type(expr)?;
+                if *ty.behind_refs() == HostTy::TensorLike {
+                    return Some(HostTy::TensorLike);
+                }
                 let HostTy::List(elem) = ty.behind_refs() else { return None };
                 let elem = elem.as_ref().clone();
                 Some(if matches!(ty, HostTy::Ref(..)) { by_ref(elem) } else { elem })

@@ -26,7 +26,7 @@ impl Walker<'_> {
                 return self.unknown_receiver(whole, call);
             }
             Value::Host(ty) | Value::Captured(_, ty)
-                if Op::find(&name).is_some() && self.may_be_tensor(&call.receiver, &ty) =>
+                if Op::find(&name).is_some() && *ty.behind_refs() == HostTy::TensorLike =>
             {
                 return self.like_its_receiver(whole);
             }

@@ -98,7 +98,7 @@ impl Walker<'_> {
     pub fn may_be_tensor(&self, expr: &Expr, ty: &HostTy) -> bool {
         let var = as_ident(strip(expr)).and_then(|ident| self.var(&Name::of(ident)));
         ty.is_open()
-            || *ty == HostTy::TensorLike
+            || ty.may_be_tensor()
             || var.is_some_and(Var::has_open_type)
             || matches!(strip(expr), Expr::Reference(_))
     }

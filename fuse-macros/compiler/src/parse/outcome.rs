@@ -6,6 +6,7 @@ use super::eval::Stop;
 use super::flow::Saved;
 use super::names::{Name, Names, mentions};
 use super::program::Step;
+use super::syntax::diverges;
 use super::value::Value;
 use proc_macro2::Ident;
 use quote::quote;
@@ -35,8 +36,18 @@ impl Walker<'_> {
         }
     }
 
-    /// What an evaluation came to. `None`: what comes after was walked too.
+    /// What an evaluation came to. `None`: what comes after was walked too, or never runs.
     pub fn outcome(&mut self, value: Result<Value, Stop>, expr: &Expr, cont: &Cont, saved: Saved) -> Option<Outcome> {
+        match self.value_or_code(value, expr, cont, saved) {
+            Some(Outcome::Host(code)) if diverges(expr) => {
+                self.end_path(code);
+                None
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn value_or_code(&mut self, value: Result<Value, Stop>, expr: &Expr, cont: &Cont, saved: Saved) -> Option<Outcome> {
         match value {
             Ok(Value::Host(ty)) => {
                 let code = self.host_code(expr, ty, cont);

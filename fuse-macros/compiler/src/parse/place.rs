@@ -39,7 +39,8 @@ impl Walker<'_> {
                 let saved = self.save();
                 let ty = self.typed_place(other).map(|(_, ty)| ty);
                 self.restore(saved);
-                ty.filter(|ty| *ty != HostTy::Unknown)
+                let like = self.comes_from_tensors(other).then_some(HostTy::TensorLike);
+                ty.filter(|ty| *ty != HostTy::Unknown).or(like)
             }
         }
     }

@@ -214,7 +214,7 @@ impl Walker<'_> {
 }
 
 /// The one type that all blocks gave.
-fn joint(types: Vec<HostTy>) -> HostTy {
+pub fn joint(types: Vec<HostTy>) -> HostTy {
     match types.split_first() {
         Some((first, rest)) if rest.iter().all(|ty| ty == first) => first.clone(),
         _ => HostTy::Unknown,

@@ -171,8 +171,7 @@ impl Walker<'_> {
                 self.control(expr, cont);
                 return true;
             }
-            self.host_statement(expr, cont);
-            return false;
+            return self.host_statement(expr, cont);
         }
         self.simple(expr, cont)
     }

@@ -96,6 +96,9 @@ pub const EXPRESSION_MACROS: &[&str] = &[
 pub const FORMAT_MACROS: &[&str] =
     &["println", "print", "eprintln", "eprint", "format", "write", "writeln", "panic", "dbg"];
 
+/// Macros that never come to an end.
+const DIVERGING: &[&str] = &["panic", "unreachable", "todo", "unimplemented"];
+
 /// Whether only tensors have a method of this name.
 pub fn only_of_tensors(method: &str) -> bool {
     Op::find(method).is_some() && !ALSO_OF_STD.contains(&method)
@@ -207,6 +210,33 @@ pub fn has_effects(expr: &Expr) -> bool {
     let mut effects = Effects(false);
     effects.visit_expr(expr);
     effects.0
+}
+
+/// Whether host code never comes to an end.
+pub fn diverges(expr: &Expr) -> bool {
+    match strip(expr) {
+        Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => true,
+        Expr::Macro(mac) => is_one_of(&mac.mac.path, DIVERGING),
+        Expr::Call(call) => matches!(strip(&call.func), Expr::Path(path) if is_one_of(&path.path, &["exit", "abort"])),
+        Expr::Block(block) if block.label.is_none() => block_diverges(&block.block),
+        Expr::If(branch) => {
+            let otherwise = branch.else_branch.as_ref().is_some_and(|(_, otherwise)| diverges(otherwise));
+            otherwise && block_diverges(&branch.then_branch)
+        }
+        _ => false,
+    }
+}
+
+fn block_diverges(block: &syn::Block) -> bool {
+    match block.stmts.last() {
+        Some(Stmt::Expr(last, _)) => diverges(last),
+        Some(Stmt::Macro(last)) => is_one_of(&last.mac.path, DIVERGING),
+        _ => false,
+    }
+}
+
+fn is_one_of(path: &syn::Path, names: &[&str]) -> bool {
+    path.segments.last().is_some_and(|last| names.iter().any(|name| last.ident == name))
 }
 
 /// Whether a binary operator assigns.

@@ -17,7 +17,7 @@ pub enum HostTy {
     Tensor(TensorTy),
     /// A tensor whose rank is not a number in the type.
     AnyRank,
-    /// What is used as only tensors are, though no type says that it is one.
+    /// What is used as only tensors are, or comes from where tensors are, though no type says that it is one.
     TensorLike,
     /// A reference, and whether it is exclusive.
     Ref(Box<HostTy>, bool),
@@ -105,6 +105,7 @@ impl GenericNames {
             "Option" => HostTy::Option(Box::new(inner(0))),
             "Vec" => HostTy::List(Box::new(inner(0))),
             "usize" => HostTy::Size,
+            _ if (0..args.len()).any(|k| inner(k).may_hold_tensor()) => HostTy::TensorLike,
             _ => self.dtype(whole).map_or(HostTy::Unknown, HostTy::Scalar),
         }
     }
@@ -133,6 +134,19 @@ impl HostTy {
             HostTy::Ref(inner, _) | HostTy::Option(inner) | HostTy::List(inner) => inner.has_tensor(),
             HostTy::Tuple(parts) => parts.iter().any(HostTy::has_tensor),
             HostTy::Unknown | HostTy::TensorLike | HostTy::Scalar(_) | HostTy::Size => false,
+        }
+    }
+
+    /// Whether values of this type hold tensors, or may do so.
+    fn may_hold_tensor(&self) -> bool {
+        self.has_tensor() || *self.behind_refs() == HostTy::TensorLike
+    }
+
+    /// Whether a value of a type that is not known is no number: it is used as a tensor, or it is a reference.
+    pub fn may_be_tensor(&self) -> bool {
+        match self {
+            HostTy::Ref(..) => matches!(self.behind_refs(), HostTy::Unknown | HostTy::TensorLike),
+            ty => *ty == HostTy::TensorLike,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Walker;
 use super::names::{Name, as_ident, bound};
-use super::syntax::{SAME_VALUE, only_of_tensors, strip};
+use super::syntax::{SAME_VALUE, SHAPE_QUERIES, only_of_tensors, strip};
 use super::types::HostTy;
 use super::value::Value;
 use crate::op::Op;
@@ -19,6 +19,23 @@ impl Walker<'_> {
             {
                 self.flow.vars[index].value = Value::Host(HostTy::TensorLike);
             }
+        }
+    }
+
+    /// Whether an expression is a part of a variable that holds tensors in a way that capture does not see through.
+    pub fn comes_from_tensors(&self, expr: &Expr) -> bool {
+        match strip(expr) {
+            Expr::MethodCall(call) if SHAPE_QUERIES.iter().any(|query| call.method == query) => false,
+            Expr::MethodCall(call) => self.comes_from_tensors(&call.receiver),
+            Expr::Field(field) => self.comes_from_tensors(&field.base),
+            Expr::Index(index) => self.comes_from_tensors(&index.expr),
+            Expr::Reference(reference) => self.comes_from_tensors(&reference.expr),
+            Expr::Unary(unary) => self.comes_from_tensors(&unary.expr),
+            Expr::Try(tried) => self.comes_from_tensors(&tried.expr),
+            other => match as_ident(other).and_then(|ident| self.var(&Name::of(ident))).map(|var| &var.value) {
+                Some(Value::Host(ty)) => *ty.behind_refs() == HostTy::TensorLike,
+                _ => false,
+            },
         }
     }
 }

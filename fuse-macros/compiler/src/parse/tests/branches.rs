@@ -289,3 +289,26 @@ fn an_arm_that_may_fail_keeps_the_branch() {
         "#]],
     );
 }
+
+#[test]
+fn what_never_ends_is_the_last_of_its_path() {
+    check(
+        r#"fn f(x: &Tensor<f32, 1>, n: usize) -> Tensor<f32, 1> {
+            let y = if n == 0 { x.exp() } else { panic!("no {n}") };
+            y * 2.0
+        }"#,
+        expect![[r#"
+            if n == 0 {
+                [__t2] = graph f(x)
+                  | %0: f32[x.0] = input(0)  // x
+                  | %1: f32[x.0] = exp(%0)  // y
+                  | %2: f32[] = constant(Float(2.0), f32)
+                  | %3: f32[x.0] = mul(%1, %2)
+                  | out %3
+                => __t2
+            } else {
+                { panic ! ("no {n}") } ;
+            } 
+        "#]],
+    );
+}
