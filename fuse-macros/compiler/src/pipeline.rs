@@ -224,3 +224,17 @@ fn without_dims(tokens: TokenStream) -> TokenStream {
     }
     kept.into_iter().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quote::quote;
+
+    #[test]
+    fn plans_say_whether_products_may_contract() {
+        let item = quote! { fn f(x: &Tensor<f32, 1>) -> Tensor<f32, 1> { x * 2.0 + 1.0 } };
+        let emitted = |numerics: &str| compile(quote!(numerics = #numerics), item.clone()).to_string();
+        assert!(emitted("fast").contains("contract:true"));
+        assert!(!emitted("strict").contains("contract"));
+    }
+}
