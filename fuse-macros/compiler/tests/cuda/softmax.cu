@@ -274,8 +274,8 @@ template <class V> struct fuse_smallest {
     static __device__ __forceinline__ Acc value(Acc a) { return a; }
 };
 
-// The other value of a butterfly, word by word.
-template <class A> static __device__ __forceinline__ A fuse_shuffle(A x, int stride)
+// Another lane's value, word by word: of a butterfly, or of the first lane.
+template <class A, class F> static __device__ __forceinline__ A fuse_exchange(A x, F of_word)
 {
     constexpr int WORDS = (sizeof(A) + 3) / 4;
     union Words {
@@ -285,8 +285,18 @@ template <class A> static __device__ __forceinline__ A fuse_shuffle(A x, int str
     } own, other;
     own.value = x;
 #pragma unroll
-    for (int k = 0; k < WORDS; ++k) other.word[k] = __shfl_xor_sync(0xffffffffu, own.word[k], stride);
+    for (int k = 0; k < WORDS; ++k) other.word[k] = of_word(own.word[k]);
     return other.value;
+}
+
+template <class A> static __device__ __forceinline__ A fuse_shuffle(A x, int stride)
+{
+    return fuse_exchange(x, [=](unsigned word) { return __shfl_xor_sync(0xffffffffu, word, stride); });
+}
+
+template <class A> static __device__ __forceinline__ A fuse_from_first(A x)
+{
+    return fuse_exchange(x, [](unsigned word) { return __shfl_sync(0xffffffffu, word, 0); });
 }
 
 // The tree over the values of N neighbouring lanes of a warp, known to each of them.
@@ -418,9 +428,9 @@ template <class R> struct fuse_tree {
     }
 };
 
-// The values of blocks, joined without a barrier a block: every warp leaves its part of a block in shared memory, and now and
-// then all threads join what is there. ID tells the reductions of a kernel apart.
-template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_blocks {
+// The values of blocks, joined without a barrier a block: every warp leaves its part of a block in shared memory, and all
+// threads join what is there at the end, or now and then where a row is not SHORT. ID tells the reductions of a kernel apart.
+template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS, bool SHORT> struct fuse_blocks {
     using Acc = typename R::Acc;
     static constexpr int PENDING = 16, WARPS = TEAM_SIZE / 32, PARTS = GROUPS * WARPS;
     fuse_tree<R> tree;
@@ -442,14 +452,16 @@ template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_block
             const Acc warp = fuse_over_lanes<R, 32>(lanes.lane[g][0]);
             if (threadIdx.x % 32 == 0) parts(pending)[g * WARPS + threadIdx.x / 32] = warp;
         }
-        if (++pending == PENDING) join();
+        ++pending;
+        if (!SHORT && pending == PENDING) join();
     }
+
+    __device__ __forceinline__ Acc value(int block) { return fuse_over_lanes<R, PARTS>(parts(block)[threadIdx.x % PARTS]); }
 
     __device__ __forceinline__ void join()
     {
         __syncthreads();
-        for (int block = 0; block < pending; ++block)
-            tree.push(fuse_over_lanes<R, PARTS>(parts(block)[threadIdx.x % PARTS]));
+        for (int block = 0; block < pending; ++block) tree.push(value(block));
         __syncthreads();
         pending = 0;
     }
@@ -457,8 +469,26 @@ template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_block
     // The value of all blocks, known to every thread.
     __device__ __forceinline__ Acc total()
     {
-        join();
-        return tree.total();
+        if constexpr (SHORT) {
+            // A lane for each block. Blocks that are not there are left out: even a neutral value may change a sign.
+            __syncthreads();
+            const int lane = threadIdx.x % 32;
+            Acc all = R::none();
+            for (int block = 0; block < pending; ++block) {
+                const Acc x = value(block);
+                if (lane == block) all = x;
+            }
+#pragma unroll
+            for (int s = 1; s < PENDING; s *= 2) {
+                const Acc other = fuse_shuffle(all, s);
+                if ((lane ^ s) / s * s < pending) all = R::join(all, other);
+            }
+            __syncthreads();
+            return fuse_from_first(all);
+        } else {
+            join();
+            return tree.total();
+        }
     }
 };
 
@@ -592,7 +622,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
         const fuse_at<RANK> next = fuse_unravel(more ? next_row : row, outer);
         const float* x_next = x_ptr + fuse_offset(next, x_strides);
         constexpr int GROUPS1 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
-        fuse_blocks<1, fuse_largest<float>, TEAM, VEC, GROUPS1> max2_blocks(inner.points);
+        fuse_blocks<1, fuse_largest<float>, TEAM, VEC, GROUPS1, true> max2_blocks(inner.points);
         for (IDX block = 0; block < len; block += 16384) {
             fuse_await_fetches((int)((len - 1 - block) / 16384));
             fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS1> max2_lanes;
@@ -625,7 +655,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
         }
         const float max2 = fuse_largest<float>::value(max2_blocks.total());
         constexpr int GROUPS4 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
-        fuse_blocks<4, fuse_sum<float>, TEAM, VEC, GROUPS4> sum_blocks(inner.points);
+        fuse_blocks<4, fuse_sum<float>, TEAM, VEC, GROUPS4, true> sum_blocks(inner.points);
         for (IDX block = 0; block < len; block += 16384) {
             fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS4> sum_lanes;
             const auto step = [&](IDX base, auto whole) {
@@ -718,7 +748,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
         const float* x_row = x_ptr + fuse_offset(at, x_strides);
         float* div7_row = div7_ptr + fuse_offset(at, div7_strides);
         constexpr int GROUPS1 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
-        fuse_blocks<1, fuse_largest<float>, TEAM, VEC, GROUPS1> max2_blocks(inner.points);
+        fuse_blocks<1, fuse_largest<float>, TEAM, VEC, GROUPS1, false> max2_blocks(inner.points);
         for (IDX block = 0; block < len; block += 16384) {
             fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS1> max2_lanes;
             const auto step = [&](IDX base, auto whole) {
@@ -750,7 +780,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
         }
         const float max2 = fuse_largest<float>::value(max2_blocks.total());
         constexpr int GROUPS4 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
-        fuse_blocks<4, fuse_sum<float>, TEAM, VEC, GROUPS4> sum_blocks(inner.points);
+        fuse_blocks<4, fuse_sum<float>, TEAM, VEC, GROUPS4, false> sum_blocks(inner.points);
         for (IDX block = 0; block < len; block += 16384) {
             fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS4> sum_lanes;
             const auto step = [&](IDX base, auto whole) {

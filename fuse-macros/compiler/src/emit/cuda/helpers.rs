@@ -48,7 +48,7 @@ const HELPERS: &[Helper] = helpers! {
     "prod": "fuse_prod" "fuse_times";
     "extreme": "fuse_largest" "fuse_smallest" "fuse_below" "fuse_larger" "fuse_smaller";
     "arg": "fuse_arg" "fuse_found";
-    "lanes": "fuse_lanes" "fuse_shuffle" "fuse_over_lanes";
+    "lanes": "fuse_lanes" "fuse_exchange" "fuse_shuffle" "fuse_from_first" "fuse_over_lanes";
     "tree": "fuse_tree" "fuse_blocks_per_chunk";
     "blocks": "fuse_blocks";
     "resident": "fuse_fetch" "fuse_end_fetches" "fuse_await_fetches";

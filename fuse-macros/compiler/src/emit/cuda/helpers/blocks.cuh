@@ -1,6 +1,6 @@
-// The values of blocks, joined without a barrier a block: every warp leaves its part of a block in shared memory, and now and
-// then all threads join what is there. ID tells the reductions of a kernel apart.
-template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_blocks {
+// The values of blocks, joined without a barrier a block: every warp leaves its part of a block in shared memory, and all
+// threads join what is there at the end, or now and then where a row is not SHORT. ID tells the reductions of a kernel apart.
+template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS, bool SHORT> struct fuse_blocks {
     using Acc = typename R::Acc;
     static constexpr int PENDING = 16, WARPS = TEAM_SIZE / 32, PARTS = GROUPS * WARPS;
     fuse_tree<R> tree;
@@ -22,14 +22,16 @@ template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_block
             const Acc warp = fuse_over_lanes<R, 32>(lanes.lane[g][0]);
             if (threadIdx.x % 32 == 0) parts(pending)[g * WARPS + threadIdx.x / 32] = warp;
         }
-        if (++pending == PENDING) join();
+        ++pending;
+        if (!SHORT && pending == PENDING) join();
     }
+
+    __device__ __forceinline__ Acc value(int block) { return fuse_over_lanes<R, PARTS>(parts(block)[threadIdx.x % PARTS]); }
 
     __device__ __forceinline__ void join()
     {
         __syncthreads();
-        for (int block = 0; block < pending; ++block)
-            tree.push(fuse_over_lanes<R, PARTS>(parts(block)[threadIdx.x % PARTS]));
+        for (int block = 0; block < pending; ++block) tree.push(value(block));
         __syncthreads();
         pending = 0;
     }
@@ -37,7 +39,25 @@ template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_block
     // The value of all blocks, known to every thread.
     __device__ __forceinline__ Acc total()
     {
-        join();
-        return tree.total();
+        if constexpr (SHORT) {
+            // A lane for each block. Blocks that are not there are left out: even a neutral value may change a sign.
+            __syncthreads();
+            const int lane = threadIdx.x % 32;
+            Acc all = R::none();
+            for (int block = 0; block < pending; ++block) {
+                const Acc x = value(block);
+                if (lane == block) all = x;
+            }
+#pragma unroll
+            for (int s = 1; s < PENDING; s *= 2) {
+                const Acc other = fuse_shuffle(all, s);
+                if ((lane ^ s) / s * s < pending) all = R::join(all, other);
+            }
+            __syncthreads();
+            return fuse_from_first(all);
+        } else {
+            join();
+            return tree.total();
+        }
     }
 };

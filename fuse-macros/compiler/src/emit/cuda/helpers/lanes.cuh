@@ -1,5 +1,5 @@
-// The other value of a butterfly, word by word.
-template <class A> static __device__ __forceinline__ A fuse_shuffle(A x, int stride)
+// Another lane's value, word by word: of a butterfly, or of the first lane.
+template <class A, class F> static __device__ __forceinline__ A fuse_exchange(A x, F of_word)
 {
     constexpr int WORDS = (sizeof(A) + 3) / 4;
     union Words {
@@ -9,8 +9,18 @@ template <class A> static __device__ __forceinline__ A fuse_shuffle(A x, int str
     } own, other;
     own.value = x;
 #pragma unroll
-    for (int k = 0; k < WORDS; ++k) other.word[k] = __shfl_xor_sync(0xffffffffu, own.word[k], stride);
+    for (int k = 0; k < WORDS; ++k) other.word[k] = of_word(own.word[k]);
     return other.value;
+}
+
+template <class A> static __device__ __forceinline__ A fuse_shuffle(A x, int stride)
+{
+    return fuse_exchange(x, [=](unsigned word) { return __shfl_xor_sync(0xffffffffu, word, stride); });
+}
+
+template <class A> static __device__ __forceinline__ A fuse_from_first(A x)
+{
+    return fuse_exchange(x, [](unsigned word) { return __shfl_sync(0xffffffffu, word, 0); });
 }
 
 // The tree over the values of N neighbouring lanes of a warp, known to each of them.

@@ -87,7 +87,7 @@ fn one_walk(w: &mut Writer, scope: &Scope<'_>, k: usize, resident: &[usize]) {
     let shared = Shared { resident, awaited: k == 0, fetched: &fetched, ends: k == walks.len() - 1 };
     let walk = &walks[k];
     w.lines(walk.before.iter().filter_map(|s| scope.define(*s, &Element)));
-    declare_blocks(w, scope, walk);
+    declare_blocks(w, scope, walk, true);
     blocks(w, scope, walk, ["0", "len"], &shared);
     for s in &walk.reduces {
         total(w, scope, *s, &format!("{}_blocks.total()", scope.name(*s)));

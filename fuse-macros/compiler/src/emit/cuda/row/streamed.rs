@@ -19,7 +19,7 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
             row_operands(w, scope);
             for walk in &scope.phases.walks {
                 w.lines(walk.before.iter().filter_map(|s| scope.define(*s, &Element)));
-                declare_blocks(w, scope, walk);
+                declare_blocks(w, scope, walk, false);
                 blocks(w, scope, walk, ["0", "len"], &Shared::default());
                 for s in &walk.reduces {
                     total(w, scope, *s, &format!("{}_blocks.total()", scope.name(*s)));
@@ -42,7 +42,7 @@ pub(super) fn split(w: &mut Writer, scope: &Scope<'_>) {
         w.line("const int chunk = blockIdx.x % chunks;");
         row_operands(w, scope);
         w.lines(walk.before.iter().filter_map(|s| scope.define(*s, &Element)));
-        declare_blocks(w, scope, walk);
+        declare_blocks(w, scope, walk, false);
         w.line("const IDX chunk_end = min(len, (chunk + 1) * chunk_len);");
         blocks(w, scope, walk, ["chunk * chunk_len", "chunk_end"], &Shared::default());
         for s in &walk.reduces {
@@ -65,12 +65,13 @@ pub(super) fn split(w: &mut Writer, scope: &Scope<'_>) {
     });
 }
 
-pub(super) fn declare_blocks(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
+/// Declares what joins the values of blocks; `short`: there are at most 16.
+pub(super) fn declare_blocks(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, short: bool) {
     declare_groups(w, walk);
     for s in &walk.reduces {
         let (name, groups) = (scope.name(*s), groups(walk));
         w.line(format!(
-            "fuse_blocks<{}, {}, TEAM, VEC, {groups}> {name}_blocks(inner.points);",
+            "fuse_blocks<{}, {}, TEAM, VEC, {groups}, {short}> {name}_blocks(inner.points);",
             s.0,
             policy(scope, *s)
         ));
