@@ -119,13 +119,21 @@ impl Problem {
         }
         let (left, right) = (Stored::of(&matmul.b, k, n)?, Stored::of(&matmul.a, m, k)?);
         let out = Stored::of(&matmul.c, m, n).filter(|out| !out.transposed)?;
-        let batch = i32::try_from(matmul.batch).ok()?;
+        // Away from its fastest paths, which want runs of 16 bytes, the library rounds a product of halves before it adds
+        // the bias.
+        let rounds_once = !dtype.is_half() || [left, right, out].iter().all(Stored::is_in_runs);
+        let batch = i32::try_from(matmul.batch).ok().filter(|_| bias.is_none() || rounds_once)?;
         let tf32 = tf32 && dtype == DType::F32;
         Some(Problem { dtype, out_dtype, tf32, bias: bias.is_some(), relu, batch, left, right, out })
     }
 }
 
 impl Stored {
+    /// Whether a matrix of halves lies in runs of 16 bytes.
+    fn is_in_runs(&self) -> bool {
+        self.leading % 8 == 0 && self.batch_stride % 8 == 0 && self.alignment >= 16
+    }
+
     /// A `rows` by `cols` matrix of ours: its rows are the library's columns, or the other way round if they are not
     /// contiguous. `None` if neither direction is.
     fn of(matrix: &Matrix, rows: usize, cols: usize) -> Option<Stored> {
@@ -216,6 +224,15 @@ mod tests {
         }
         assert!(context.matmul(&small()).unwrap());
         assert_eq!(context.recorded(), [Recorded::Matmul(small())]);
+    }
+
+    #[test]
+    fn a_bias_is_added_to_halves_where_they_lie_in_runs() {
+        let halves = Matmul { dtype: DType::BF16, out_dtype: DType::BF16, bias: Some(0x2000), ..small() };
+        assert_eq!(Problem::of(&halves), None);
+        assert!(Problem::of(&Matmul { bias: None, ..halves }).is_some());
+        let (a, b, c) = (matrix(16, 1), matrix(8, 1), matrix(8, 1));
+        assert!(Problem::of(&Matmul { k: 16, n: 8, a, b, c, ..halves }).is_some());
     }
 
     #[test]

@@ -120,6 +120,44 @@ fn what_follows_a_product_reads_beside_it() {
     }
 }
 
+fn halves(dtype: DType, all: &[f64]) -> RawTensor {
+    match dtype {
+        F16 => RawTensor::from_slice(&all.iter().map(|x| half::f16::from_f64(*x)).collect::<Vec<_>>(), &[all.len()]),
+        _ => RawTensor::from_slice(&all.iter().map(|x| half::bf16::from_f64(*x)).collect::<Vec<_>>(), &[all.len()]),
+    }
+    .unwrap()
+}
+
+/// A bias that takes away nearly all of a product shows whether the product was rounded before.
+#[test]
+fn linear_of_halves_rounds_once() {
+    let Ok(cuda) = Device::cuda(0) else { return };
+    for (dtype, in_result) in [(F16, 2f64.powi(-10)), (BF16, 2f64.powi(-7))] {
+        for [m, k, n] in
+            [[16, 64, 64], [128, 256, 768], [1, 512, 64], [16, 1024, 512], [17, 3, 5], [257, 5, 5], [33, 40, 24]]
+        {
+            let (x, w) = (noise(dtype, &[m, k]), noise(dtype, &[n, k]));
+            let row = |x: &RawTensor, row: usize| values(x)[row * k..][..k].to_vec();
+            let products =
+                |row: &[f64], weights: &[f64]| row.iter().zip(weights).map(|(a, b)| a * b).collect::<Vec<_>>();
+            let (first, all) = (row(&x, 0), values(&w));
+            let bias: Vec<f64> = all.chunks(k).map(|weights| -products(&first, weights).iter().sum::<f64>()).collect();
+            let bias = halves(dtype, &bias);
+            let inputs = [x.clone(), w.clone(), bias.clone()];
+            let shapes: Vec<(DType, &[usize])> = inputs.iter().map(|x| (x.dtype(), x.shape())).collect();
+            let case = Case::new(&shapes, |g, x| vec![op(g, "linear", &[x[0], x[1], x[2]], &[])]);
+            let got = values(&call(&case, &case.program(), &inputs, cuda).unwrap()[0]);
+            for (column, (weights, bias)) in all.chunks(k).zip(values(&bias)).enumerate() {
+                let terms = products(&first, weights);
+                let (want, size) = (terms.iter().sum::<f64>() + bias, terms.iter().map(|x| x.abs()).sum::<f64>());
+                let room = 2.0 * (k as f64 + 4.0) * 2f64.powi(-24) * size + in_result * want.abs() + 6e-8;
+                let off = (got[column] - want).abs();
+                assert!(off <= room, "{dtype:?} {m}x{k}x{n}: column {column} is {}, not {want}", got[column]);
+            }
+        }
+    }
+}
+
 /// Milliseconds of a call, back to back.
 fn time(program: &Program, tensors: [&RawTensor; 2], device: Device) -> f64 {
     const CALLS: usize = 20;
