@@ -91,18 +91,19 @@ impl Device {
 
     /// The bytes of device memory in use; 0 on the processor, whose memory is not counted.
     pub fn memory_allocated(&self) -> Result<usize> {
-        self.context()?.map_or(Ok(0), |context| context.memory_allocated())
+        Ok(self.context()?.map_or(0, |context| context.memory_allocated()))
     }
 
     /// The most bytes of device memory in use at once since the start of the process or since
     /// [`Device::reset_peak_memory_stats`]; 0 on the processor.
     pub fn max_memory_allocated(&self) -> Result<usize> {
-        self.context()?.map_or(Ok(0), |context| context.max_memory_allocated())
+        Ok(self.context()?.map_or(0, |context| context.max_memory_allocated()))
     }
 
     /// Makes what is in use now the new peak of [`Device::max_memory_allocated`].
     pub fn reset_peak_memory_stats(&self) -> Result<()> {
-        self.context()?.map_or(Ok(()), |context| context.reset_peak_memory_stats())
+        self.context()?.into_iter().for_each(|context| context.reset_peak_memory_stats());
+        Ok(())
     }
 
     fn context(self) -> Result<Option<Arc<Context>>> {

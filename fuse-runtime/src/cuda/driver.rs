@@ -2,6 +2,7 @@
 
 use super::cublaslt::Libraries;
 use super::fault::Fault;
+use super::kept::{Kept, Usage};
 use super::memory::Staging;
 use super::module::Functions;
 use super::once::OnceMap;
@@ -21,6 +22,8 @@ pub struct Context {
     pub(super) functions: Functions,
     pub(super) libraries: Libraries,
     pub(super) fault: Fault,
+    pub(super) kept: Kept,
+    pub(super) usage: Usage,
 }
 
 /// What a context drives.
@@ -87,15 +90,14 @@ impl Context {
 
     /// A context without a GPU that notes what it is asked to do, see [`Context::recorded`].
     pub(crate) fn recording(arch: &str) -> Arc<Context> {
-        let (facts, fault) = (Facts::of_recorder(arch), Fault::on_host());
+        let facts = Facts::of_recorder(arch);
         let recorder = Recorder::new(facts.memory_bytes);
-        Arc::new(Context {
-            facts,
-            backend: Backend::Recording(recorder),
-            functions: Functions::new(),
-            libraries: Libraries::new(),
-            fault,
-        })
+        Arc::new(Context::new(facts, Backend::Recording(recorder), Fault::on_host()))
+    }
+
+    fn new(facts: Facts, backend: Backend, fault: Fault) -> Context {
+        let (functions, libraries) = (Functions::new(), Libraries::new());
+        Context { facts, backend, functions, libraries, fault, kept: Kept::new(), usage: Usage::default() }
     }
 
     /// What is known about the device.
@@ -204,7 +206,7 @@ fn open(ordinal: usize) -> Result<Context> {
     let facts = Facts::of_device(device)?;
     let real = Real::open(device)?;
     let fault = Fault::mapped()?;
-    Ok(Context { facts, backend: Backend::Real(real), functions: Functions::new(), libraries: Libraries::new(), fault })
+    Ok(Context::new(facts, Backend::Real(real), fault))
 }
 
 impl Real {

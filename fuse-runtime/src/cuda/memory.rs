@@ -23,9 +23,13 @@ impl Buffer {
     pub fn new(context: &Arc<Context>, len: usize) -> Result<Buffer> {
         let address = match &context.backend {
             _ if len == 0 => 0,
-            Backend::Real(real) => real.allocate(context, len)?,
+            Backend::Real(real) => {
+                let size = context.kept.size(len);
+                context.kept.take(size).map_or_else(|| real.allocate(context, size), Ok)?
+            }
             Backend::Recording(recorder) => recorder.allocate(len).ok_or_else(|| no_room(context, len))?,
         };
+        context.usage.add(len);
         Ok(Buffer { context: context.clone(), address, len })
     }
 
@@ -111,14 +115,11 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
+        self.context.usage.sub(self.len);
         match &self.context.backend {
             _ if self.address == 0 => {}
-            Backend::Real(real) => {
-                // A failure here means that the device or the driver is gone, and the memory with it.
-                let _ = real.make_current();
-                // SAFETY: the address came from the pool, and work that uses it was launched earlier on the same stream.
-                let _ = unsafe { sys::cuMemFreeAsync(self.address, real.stream) };
-            }
+            Backend::Real(_) if self.context.kept.keep(self.address, self.context.kept.size(self.len)) => {}
+            Backend::Real(real) => real.free(self.address),
             Backend::Recording(recorder) => recorder.free(self.len),
         }
     }
@@ -176,7 +177,16 @@ impl Real {
         self.synchronize()
     }
 
-    /// An address from the pool. If there is none, waits for what is being freed, empties the pool and tries once more.
+    /// Gives a block back to the pool.
+    fn free(&self, address: u64) {
+        // A failure here means that the device or the driver is gone, and the memory with it.
+        let _ = self.make_current();
+        // SAFETY: the address came from the pool, and work that uses it was launched earlier on the same stream.
+        let _ = unsafe { sys::cuMemFreeAsync(address, self.stream) };
+    }
+
+    /// An address from the pool. If there is none, gives back what is kept, waits for what is being freed, empties the pool
+    /// and tries once more.
     pub(super) fn allocate(&self, context: &Context, len: usize) -> Result<u64> {
         self.make_current()?;
         match self.try_allocate(len) {
@@ -184,6 +194,7 @@ impl Real {
             Err(status) if !out_of_memory(status) => return Err(failure(status, "allocate device memory")),
             Err(_) => {}
         }
+        context.kept.drain().into_iter().for_each(|block| self.free(block));
         self.synchronize()?;
         // SAFETY: the pool lives as long as the device; blocks in use are not touched.
         check(unsafe { sys::cuMemPoolTrimTo(self.pool, 0) }, "empty the memory pool")?;
@@ -205,35 +216,18 @@ impl Real {
 
 impl Context {
     /// The bytes of all buffers that are in use.
-    pub fn memory_allocated(&self) -> Result<usize> {
-        self.pool_bytes(sys::CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
+    pub fn memory_allocated(&self) -> usize {
+        self.usage.now()
     }
 
     /// The most bytes in use at once since the start, or since [`Context::reset_peak_memory_stats`].
-    pub fn max_memory_allocated(&self) -> Result<usize> {
-        self.pool_bytes(sys::CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_USED_MEM_HIGH)
+    pub fn max_memory_allocated(&self) -> usize {
+        self.usage.peak()
     }
 
     /// Makes what is in use now the new peak.
-    pub fn reset_peak_memory_stats(&self) -> Result<()> {
-        let Backend::Real(real) = &self.backend else { return Ok(()) };
-        // Zero is the only value the driver takes; it means the current use.
-        let mut zero = 0u64;
-        let which = sys::CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_USED_MEM_HIGH;
-        // SAFETY: the pool lives as long as the device, and this attribute is a u64.
-        check(unsafe { sys::cuMemPoolSetAttribute(real.pool, which, (&raw mut zero).cast()) }, "reset the memory peak")
-    }
-
-    fn pool_bytes(&self, which: sys::CUmemPool_attribute_enum) -> Result<usize> {
-        let real = match &self.backend {
-            Backend::Real(real) => real,
-            Backend::Recording(recorder) => return Ok(recorder.in_use()),
-        };
-        let mut bytes = 0u64;
-        // SAFETY: the pool lives as long as the device, and the attributes asked for are u64s.
-        let status = unsafe { sys::cuMemPoolGetAttribute(real.pool, which, (&raw mut bytes).cast()) };
-        check(status, "read the use of device memory")?;
-        Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
+    pub fn reset_peak_memory_stats(&self) {
+        self.usage.reset_peak();
     }
 }
 

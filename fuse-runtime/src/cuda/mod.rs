@@ -25,6 +25,7 @@ mod cublaslt;
 mod disk;
 mod driver;
 mod fault;
+mod kept;
 mod matmul;
 mod memory;
 mod module;
