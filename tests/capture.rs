@@ -1,13 +1,16 @@
 //! Functions with every kind of statement that capture knows: compiled gives what the original gives.
 
+mod common;
+
+use common::device;
 use fuse_runtime::prelude::*;
 
 fn row(values: &[f32]) -> Tensor<f32, 1> {
-    Tensor::from_slice(values, [values.len()], Device::cpu())
+    Tensor::from_slice(values, [values.len()], device())
 }
 
 fn matrix<const N: usize>(rows: usize, values: [f32; N]) -> Tensor<f32, 2> {
-    Tensor::from_slice(&values, [rows, N / rows], Device::cpu())
+    Tensor::from_slice(&values, [rows, N / rows], device())
 }
 
 /// The bits of a tensor.
@@ -66,7 +69,7 @@ fn heads(x: &Tensor<f32, 3>, heads: usize) -> Tensor<f32, 4> {
 
 #[test]
 fn shape_values_are_part_of_the_graph() {
-    let x = Tensor::from_vec((0..24).map(|i| i as f32 - 9.0).collect(), [2, 3, 4], Device::cpu());
+    let x = Tensor::from_vec((0..24).map(|i| i as f32 - 9.0).collect(), [2, 3, 4], device());
     same(&heads(&x, 2), &heads::eager(&x, 2));
 }
 
@@ -422,7 +425,7 @@ fn reads(x: &Tensor<f32, 1>) -> f32 {
 
 #[test]
 fn every_read_waits_for_its_value() {
-    assert_eq!(reads(&Tensor::ones([1000], Device::cpu())), 0.0);
+    assert_eq!(reads(&Tensor::ones([1000], device())), 0.0);
 }
 
 #[compile(fullgraph)]

@@ -1,5 +1,8 @@
 //! Everyday Rust around tensor ops, as a PyTorch user would write it: compiled gives what the original gives.
 
+mod common;
+
+use common::device;
 use fuse_runtime::prelude::*;
 use std::cell::RefCell;
 
@@ -38,11 +41,11 @@ fn log(text: impl Into<String>) -> f32 {
 }
 
 fn row(values: &[f32]) -> Tensor<f32, 1> {
-    Tensor::from_slice(values, [values.len()], Device::cpu())
+    Tensor::from_slice(values, [values.len()], device())
 }
 
 fn matrix<const N: usize>(rows: usize, values: [f32; N]) -> Tensor<f32, 2> {
-    Tensor::from_slice(&values, [rows, N / rows], Device::cpu())
+    Tensor::from_slice(&values, [rows, N / rows], device())
 }
 
 type Row = Tensor<f32, 1>;

@@ -1,6 +1,9 @@
 //! A failure is an effect: what is computed and not used, or used in part, fails as it does op by op; what the original
 //! does not compute fails nowhere.
 
+mod common;
+
+use common::device;
 use fuse_runtime::prelude::*;
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -9,16 +12,18 @@ type Ints = Tensor<i64, 1>;
 type Row = Tensor<f32, 1>;
 
 fn ints(values: &[i64]) -> Ints {
-    Tensor::from_slice(values, [values.len()], Device::cpu())
+    Tensor::from_slice(values, [values.len()], device())
 }
 
 fn row(values: &[f32]) -> Row {
-    Tensor::from_slice(values, [values.len()], Device::cpu())
+    Tensor::from_slice(values, [values.len()], device())
 }
 
-/// What an outcome is, as text, or the kind of its error. The original panics with an error where an op fails.
+/// What an outcome is, as text, or the kind of its error. The original panics with an error where an op fails, on a GPU with
+/// the read or the wait that comes next.
 fn outcome<T: Debug>(call: impl FnOnce() -> Result<T, Error>) -> Result<String, ErrorKind> {
-    let returned = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| match panic.downcast::<Error>() {
+    let waited = || call().and_then(|value| device().synchronize().map(|()| value));
+    let returned = catch_unwind(AssertUnwindSafe(waited)).unwrap_or_else(|panic| match panic.downcast::<Error>() {
         Ok(error) => Err(*error),
         Err(panic) => resume_unwind(panic),
     });
@@ -102,7 +107,7 @@ fn what_is_not_used_fails_all_the_same() {
     assert!(both!(only_failing(&x, &good)).is_ok());
     assert_eq!(both!(unused_write(&x, &bad)), Err(ErrorKind::Index));
     assert!(both!(unused_write(&x, &good)).is_ok());
-    let logits = Tensor::from_slice(&[1.0, 2.0, 3.0, 4.0], [2, 2], Device::cpu());
+    let logits = Tensor::from_slice(&[1.0, 2.0, 3.0, 4.0], [2, 2], device());
     assert_eq!(both!(unused_loss(&logits, &bad)), Err(ErrorKind::Index));
     assert!(both!(unused_loss(&logits, &good)).is_ok());
     assert!(both!(unused_quotient(&bad, &ints(&[1, 0]))).is_err());
@@ -129,10 +134,10 @@ fn one_arm_fails(a: &Tensor<i64, 1>, b: &Tensor<i64, 1>) -> Result<Tensor<i64, 1
 
 #[compile]
 fn one_arm_draws(x: &Tensor<f32, 1>, seed: u64) -> Result<(Tensor<f32, 1>, Tensor<f32, 1>), Error> {
-    Device::cpu().manual_seed(seed);
-    let first: Tensor<f32, 1> = Tensor::rand([2], Device::cpu());
-    let y = if x.sum_all().item() > 0.0 { x + Tensor::rand([2], Device::cpu()) } else { x + &first };
-    let last: Tensor<f32, 1> = Tensor::rand([2], Device::cpu());
+    device().manual_seed(seed);
+    let first: Tensor<f32, 1> = Tensor::rand([2], device());
+    let y = if x.sum_all().item() > 0.0 { x + Tensor::rand([2], device()) } else { x + &first };
+    let last: Tensor<f32, 1> = Tensor::rand([2], device());
     Ok((y, last))
 }
 

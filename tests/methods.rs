@@ -1,6 +1,9 @@
 //! Models as structs and methods under `#[compile] impl`, quiet under strict lints.
 #![deny(warnings, missing_docs, non_camel_case_types, clippy::all)]
 
+mod common;
+
+use common::device;
 use fuse_runtime::prelude::*;
 
 /// A pre-norm transformer block.
@@ -45,7 +48,7 @@ impl Block {
 
 fn weights(rows: usize, columns: usize, seed: usize) -> Tensor<f32, 2> {
     let value = |i: usize| ((i * 7919 + seed * 104_729) % 997) as f32 / 997.0 - 0.5;
-    Tensor::from_vec((0..rows * columns).map(value).collect(), [rows, columns], Device::cpu())
+    Tensor::from_vec((0..rows * columns).map(value).collect(), [rows, columns], device())
 }
 
 fn bias(n: usize, seed: usize) -> Tensor<f32, 1> {
@@ -80,9 +83,9 @@ fn a_transformer_block_is_one_graph_in_eval() {
 fn dropout_in_training_draws_what_eager_draws() {
     let block = block(8, 2, true);
     let x = weights(6, 8, 13).reshape([2, 3, 8]);
-    Device::cpu().manual_seed(5);
+    device().manual_seed(5);
     let compiled = block.forward(&x).to_vec();
-    Device::cpu().manual_seed(5);
+    device().manual_seed(5);
     let eager = block.forward_eager(&x).to_vec();
     for (a, b) in compiled.iter().zip(&eager) {
         assert!((a - b).abs() <= 1e-5 * (1.0 + b.abs()), "compiled {a}, eager {b}");

@@ -1,9 +1,12 @@
 //! Writes to `&mut` and owned tensors under `#[compile]`.
 
+mod common;
+
+use common::device;
 use fuse_runtime::prelude::*;
 
 fn row(values: &[f32]) -> Tensor<f32, 1> {
-    Tensor::from_slice(values, [values.len()], Device::cpu())
+    Tensor::from_slice(values, [values.len()], device())
 }
 
 #[compile(fullgraph)]

@@ -120,7 +120,7 @@ fn match_on_a_result(x: &Tensor<f32, 1>, text: &str) -> Result<Tensor<f32, 1>, E
 #[compile]
 fn match_on_a_slice(ws: &[Tensor<f32, 1>]) -> Tensor<f32, 1> {
     match ws {
-        [] => Tensor::zeros([3], Device::cpu()),
+        [] => Tensor::zeros([3], crate::common::device()),
         [only] => only.relu(),
         [first, .., last] => first + last,
     }

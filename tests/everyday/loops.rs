@@ -277,8 +277,8 @@ fn labelled_continue(x: &Tensor<f32, 1>, flags: &[bool]) -> Tensor<f32, 1> {
 fn optimiser_steps(x: &Tensor<f32, 1>, lr: f64, steps: u32) -> Tensor<f32, 1> {
     let mut w = x.clone();
     let (b1, b2) = (0.9f32, 0.999f32);
-    let mut m = Tensor::<f32, 1>::zeros([x.numel()], Device::cpu());
-    let mut v: Tensor<f32, 1> = Tensor::zeros(w.dims(), Device::cpu());
+    let mut m = Tensor::<f32, 1>::zeros([x.numel()], crate::common::device());
+    let mut v: Tensor<f32, 1> = Tensor::zeros(w.dims(), crate::common::device());
     for t in 1..=steps {
         let g = &w * 2.0;
         m = m * b1 + &g * (1.0 - b1);
