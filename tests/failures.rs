@@ -9,6 +9,7 @@
 mod failures {
     pub mod cache;
     pub mod child;
+    pub mod faults;
     pub mod libraries;
     pub mod memory;
     pub mod operands;

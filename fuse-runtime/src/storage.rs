@@ -56,6 +56,7 @@ impl Storage {
 pub struct CudaBuffer {
     buffer: cuda::Buffer,
     last_call: AtomicU64,
+    may_fail: AtomicU64,
 }
 
 impl CudaBuffer {
@@ -86,11 +87,21 @@ impl CudaBuffer {
     pub fn last_call(&self) -> u64 {
         self.last_call.load(Ordering::Relaxed)
     }
+
+    /// Notes that the call with this number, which writes here, may turn out to have failed.
+    pub fn note_may_fail(&self, call: u64) {
+        self.may_fail.store(call, Ordering::Relaxed);
+    }
+
+    /// The call that wrote here and may turn out to have failed, if there is one.
+    pub fn may_fail(&self) -> Option<u64> {
+        Some(self.may_fail.load(Ordering::Relaxed)).filter(|&call| call > 0)
+    }
 }
 
 impl From<cuda::Buffer> for CudaBuffer {
     fn from(buffer: cuda::Buffer) -> Self {
-        CudaBuffer { buffer, last_call: AtomicU64::new(0) }
+        CudaBuffer { buffer, last_call: AtomicU64::new(0), may_fail: AtomicU64::new(0) }
     }
 }
 

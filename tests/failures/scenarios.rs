@@ -76,6 +76,7 @@ fn the_scenario_of_the_environment() {
         "miss_kernels" => miss_kernels(),
         "multiply" => multiply(),
         "ask_for_too_much" => ask_for_too_much(),
+        "fail_in_a_write" => super::faults::fail_in_a_write(),
         unknown => panic!("no scenario is called `{unknown}`"),
     }
 }

@@ -5,13 +5,13 @@
 //! CUDA graph and costs the host no copy. Its layout in CUDA is
 //!
 //! ```cuda
-//! struct Fault { unsigned code, op; unsigned long long call; long long value, extent; unsigned long long last_call; };
+//! struct Fault { unsigned code, op; unsigned long long call; long long value, extent; unsigned long long failed[32]; };
 //! ```
 //!
 //! The first fault wins: the thread whose `atomicCAS(&fault->code, 0, 0xffffffff)` returns 0 writes `op` to `extent`, then
 //! `__threadfence_system()`, then `code`. So the host never sees half a record, even while another call runs. Every faulting
-//! thread writes `last_call`, so that later kernels of the same call see that it has failed and leave what they would
-//! write in place as it was.
+//! thread writes its call to its place in `failed`, so that what is launched behind the call can see that it has failed and
+//! give a tensor its old value back, see [`Context::restore_if_failed`].
 
 use super::driver::{Backend, Context};
 use super::once::lock;
@@ -40,9 +40,12 @@ pub(crate) struct FaultRecord {
     pub value: i64,
     /// The extent the index should have been below.
     pub extent: i64,
-    /// The last call with a fault, which may be later than the first.
-    pub last_call: u64,
+    /// Calls with a fault, each at the place that its number gives it, until a later one takes that.
+    pub failed: [u64; FAILED],
 }
+
+/// So many calls with a fault are remembered; other threads would have to launch as many before a call is looked up.
+const FAILED: usize = 32;
 
 /// The record of one context, and the numbers of its calls.
 pub(super) struct Fault {
@@ -120,10 +123,8 @@ impl Context {
         if found.code == 0 || found.code == CLAIMED || found.call > call {
             return None;
         }
-        // SAFETY: as above.
-        unsafe {
-            record.pointer().write_volatile(FaultRecord { last_call: found.last_call, ..FaultRecord::default() })
-        };
+        // SAFETY: as above. The rest stays: `failed` may be written just now, and the others count only under a code.
+        unsafe { (&raw mut (*record.pointer()).code).write_volatile(0) };
         Some(found)
     }
 
@@ -143,7 +144,7 @@ mod tests {
     fn a_fault_is_returned_once_and_not_to_earlier_calls() {
         let context = Context::recording("sm_80");
         let (before, faulted) = (context.next_call(), context.next_call());
-        let fault = FaultRecord { code: 1, op: 7, call: faulted, value: 9, extent: 4, last_call: faulted };
+        let fault = FaultRecord { code: 1, op: 7, call: faulted, value: 9, extent: 4, failed: [0; FAILED] };
         context.record_fault(fault);
         assert_eq!(context.take_fault(before), None);
         assert_eq!(context.take_fault(faulted + 1), Some(fault));
@@ -152,7 +153,7 @@ mod tests {
 
     #[test]
     fn the_layout_is_the_one_kernels_write() {
-        assert_eq!(size_of::<FaultRecord>(), 40);
-        assert_eq!(std::mem::offset_of!(FaultRecord, last_call), 32);
+        assert_eq!(size_of::<FaultRecord>(), 32 + 8 * FAILED);
+        assert_eq!(std::mem::offset_of!(FaultRecord, failed), 32);
     }
 }

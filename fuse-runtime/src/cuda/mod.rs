@@ -5,6 +5,7 @@
 //! - `nvrtc` compiles a source to a cubin, `cache` and `disk` keep what was compiled.
 //! - `module` loads a cubin as `Function`s and launches them with `Args`.
 //! - `fault` is the record in which kernels note an index out of range or a division by zero.
+//! - `restore` gives a tensor its old value back behind a call that failed.
 //! - `matmul` says products of matrices in the terms of the library, `cublaslt` runs them.
 //! - `recorder` stands in for a GPU in tests: it notes the launches and the programs, and counts the memory.
 //!
@@ -32,6 +33,7 @@ mod module;
 mod nvrtc;
 mod once;
 mod recorder;
+mod restore;
 mod status;
 mod strided;
 #[cfg(test)]

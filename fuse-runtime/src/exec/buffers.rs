@@ -1,17 +1,18 @@
 //! The memory of a call.
 
-use super::faults::may_fault;
+use super::program::Program;
 use super::run::Call;
 use super::symbols::Sizes;
 use super::views::view;
 use crate::device::Device;
 use crate::error::Result;
 use crate::raw::RawTensor;
-use fuse_compiler::plan::{BufClass, BufId, Kind, LeafSource, Level, Operand, Plan, Step, Store};
+use fuse_compiler::plan::{BufClass, BufId, Kind, LeafSource, Level, Operand, Plan, Step, Store, abi};
 
 /// The buffers of a plan during one call. Memory is taken when a step first touches a buffer and let go after the last
 /// step that does, so that later temporaries take it over from the allocator.
 pub(super) struct Buffers<'a> {
+    program: &'a Program,
     plan: &'a Plan,
     sizes: &'a Sizes,
     device: Device,
@@ -25,13 +26,14 @@ pub(super) struct Buffers<'a> {
 impl<'a> Buffers<'a> {
     /// Before the first step only the inputs are there.
     pub fn new(call: &Call<'a>, sizes: &'a Sizes) -> Self {
-        let (plan, device, tensors) = (&call.program.plan, call.device, call.tensors);
+        let (program, device, tensors) = (call.program, call.device, call.tensors);
+        let plan = &program.plan;
         let given = call.given.iter().zip(tensors).map(|(&given, tensor)| given && tensor.is_unique()).collect();
         let held = plan.bufs.iter().map(|buf| match buf.class {
             BufClass::In(k) => Some(tensors[k as usize].clone()),
             BufClass::Out | BufClass::Temp => None,
         });
-        Buffers { plan, sizes, device, held: held.collect(), givers: Vec::new(), given }
+        Buffers { program, plan, sizes, device, held: held.collect(), givers: Vec::new(), given }
     }
 
     /// Where the call runs.
@@ -46,11 +48,13 @@ impl<'a> Buffers<'a> {
 
     /// Inputs that the caller gives up and that a step, if it is an elementwise kernel, reads only where it writes.
     ///
-    /// Only the last step may overwrite an input, and only if it cannot fault: a call that fails changes no tensor.
+    /// Only the last step may overwrite an input, and only if it cannot fault, nor, on a GPU, where it runs all the same, any
+    /// step before it: a call that fails changes no tensor.
     fn find_givers(&self, step: u32) -> Vec<BufId> {
         let Step::Kernel(kernel) = &self.plan.steps[step as usize] else { return Vec::new() };
         let last = step as usize + 1 == self.plan.steps.len();
-        if !last || kernel.kind != Kind::Map || may_fault(kernel) || !self.given.contains(&true) {
+        let may_fault = if self.device.is_cpu() { abi::may_fault(kernel) } else { self.program.may_fault };
+        if !last || kernel.kind != Kind::Map || may_fault || !self.given.contains(&true) {
             return Vec::new();
         }
         let leaves = |buf: BufId| kernel.leaves.iter().filter(move |leaf| leaf.source == LeafSource::Buf(buf));
@@ -82,7 +86,11 @@ impl<'a> Buffers<'a> {
     pub fn note_call(&self, number: u64) {
         for (buf, held) in self.plan.bufs.iter().zip(&self.held) {
             if let (BufClass::Out, Some(tensor)) = (buf.class, held) {
-                tensor.storage().as_cuda().into_iter().for_each(|memory| memory.note_call(number));
+                let Some(memory) = tensor.storage().as_cuda() else { continue };
+                memory.note_call(number);
+                if self.program.may_fault {
+                    memory.note_may_fail(number);
+                }
             }
         }
     }

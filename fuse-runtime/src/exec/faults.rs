@@ -1,6 +1,5 @@
 //! The first fault of a launch.
 
-use super::kernel_dtypes::faults_on_zero;
 use crate::error::Error;
 use fuse_compiler::plan::{Expr, Kernel, Plan, Stmt};
 use std::sync::OnceLock;
@@ -57,12 +56,6 @@ fn indexing(kernel: &Kernel, operand: usize) -> Option<usize> {
             kernel.stmts.iter().position(reads)
         }
     }
-}
-
-/// Whether a kernel can fault.
-pub(super) fn may_fault(kernel: &Kernel) -> bool {
-    kernel.stmts.iter().any(|stmt| matches!(stmt.expr, Expr::Gather { .. }) || faults_on_zero(stmt, kernel))
-        || kernel.stores.iter().any(|store| store.scatter.is_some())
 }
 
 /// Where the kernels of a call note their first fault. Noting is rare, so it may be slow.

@@ -4,7 +4,7 @@ use super::cuda::Functions;
 use super::instantiate;
 use super::interp::Interp;
 use crate::rt::DynBody;
-use fuse_compiler::plan::{Kernel, Plan, Step};
+use fuse_compiler::plan::{Kernel, Plan, Step, abi};
 use fuse_compiler::types::DType;
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -17,6 +17,8 @@ pub(crate) struct Program {
     pub params: Vec<DType>,
     /// The plan's kernels that have been loaded on GPUs.
     pub functions: Functions,
+    /// Whether one of its kernels may meet an index out of range or an integer division by zero.
+    pub may_fault: bool,
     interpreted: OnceLock<Vec<Interp>>,
     /// The CUDA text, which compiled functions bring along and eager ops make when they first need it.
     source: OnceLock<Cow<'static, str>>,
@@ -25,8 +27,10 @@ pub(crate) struct Program {
 impl Program {
     /// A plan for these generic element types.
     pub fn new(plan: &Plan, params: &[DType]) -> Self {
+        let plan = instantiate(plan, params);
         Program {
-            plan: instantiate(plan, params),
+            may_fault: plan.steps.iter().any(|step| abi::may_fault(cpu_kernel(step))),
+            plan,
             params: params.to_vec(),
             functions: Functions::default(),
             interpreted: OnceLock::new(),

@@ -81,7 +81,7 @@ fn run_on_cuda(
         number: context.next_call(),
     };
     cuda.warm(&program.plan, || Buffers::new(call, sizes));
-    cuda.announce(&program.plan);
+    cuda.announce(program);
     for (k, step) in program.plan.steps.iter().enumerate() {
         buffers.start_step(k as u32);
         cuda.step(step, buffers)?;

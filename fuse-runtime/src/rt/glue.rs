@@ -4,6 +4,7 @@ use super::{Scalar, scalar};
 use crate::dtype::Element;
 use crate::error::{self, Error, ErrorKind, OrRaise, Result};
 use crate::raw::RawTensor;
+use crate::tensor::Tensor;
 use half::{bf16, f16};
 
 /// The results of a launch; panics at the op's line with the error as payload.
@@ -13,6 +14,12 @@ pub fn launched<const N: usize>(results: Result<Vec<RawTensor>>) -> [RawTensor; 
     results
         .try_into()
         .unwrap_or_else(|results: Vec<RawTensor>| unreachable!("a graph of {N} results gave {}", results.len()))
+}
+
+/// Writes the new value of a tensor that the caller holds; it keeps the old one if the call that makes the new one fails.
+#[track_caller]
+pub fn replace<T: Element, const R: usize>(target: &mut Tensor<T, R>, value: Tensor<T, R>) {
+    target.raw_mut().replace(value.into()).or_raise();
 }
 
 /// Runs the body of a function that returns a `Result`: what an op panics with is returned.

@@ -16,7 +16,7 @@ mod simd;
 pub use crate::math;
 pub use crate::reduce;
 pub use body::{Body, DynBody};
-pub use glue::{WeakScalar, check_dim, fallible, launched, solve_dim, weak_scalar};
+pub use glue::{WeakScalar, check_dim, fallible, launched, replace, solve_dim, weak_scalar};
 pub use graph::run_graph;
 pub use host::{HostInt, int, wants_eager};
 pub use indexed::{Gather, Scatter};

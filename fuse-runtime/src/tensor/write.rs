@@ -100,8 +100,7 @@ fn try_assign(target: &mut RawTensor, op: &str, other: Arg) -> Result<()> {
     let outcome = try_call(op, &args, &[]);
     let [Arg::Tensor(given), _] = args else { unreachable!("it was made above") };
     *target = given;
-    *target = outcome?;
-    Ok(())
+    target.replace(outcome?)
 }
 
 /// What stands in for a tensor that is given up for the length of a call.

@@ -54,6 +54,10 @@ impl Walker<'_> {
         self.protect(&var.name);
         let ident = &var.ident;
         let tokens = match (var.bound, var.exclusive) {
+            // A GPU may find out later that the call that makes the value has failed.
+            (true, true) if matches!(var.value, Value::Tensor { .. }) => {
+                quote!(::fuse_runtime::rt::replace(&mut *#ident, #value);)
+            }
             (true, true) => quote!(*#ident = #value;),
             (true, false) => quote!(#ident = #value;),
             (false, _) => {

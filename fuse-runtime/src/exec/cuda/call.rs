@@ -6,9 +6,10 @@ use crate::cuda::{Context, FaultRecord};
 use crate::error::{Error, Result};
 use crate::exec::buffers::Buffers;
 use crate::exec::faults::{division_by_zero, index_out_of_range};
+use crate::exec::program::Program;
 use crate::exec::symbols::Sizes;
 use crate::rt::{Draw, Scalar};
-use fuse_compiler::plan::{Plan, Step, abi};
+use fuse_compiler::plan::{Step, abi};
 use fuse_compiler::types::DType;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -47,12 +48,9 @@ impl CudaCall<'_> {
     }
 
     /// Remembers what a fault of this call would be about, if one of its kernels can have one.
-    pub fn announce(&self, plan: &Plan) {
-        let may_fault = |step: &Step| match step {
-            Step::Kernel(kernel) => abi::may_fault(kernel),
-            Step::Matmul(matmul) => abi::may_fault(&matmul.epilogue),
-        };
-        if plan.steps.iter().any(may_fault) {
+    pub fn announce(&self, program: &Program) {
+        let plan = &program.plan;
+        if program.may_fault {
             let texts = plan.places.iter().map(|place| place.text.as_str().into()).collect();
             remember(Caller { ordinal: self.ordinal, number: self.number, name: plan.name.as_str().into(), texts });
         }
