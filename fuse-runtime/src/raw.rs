@@ -234,6 +234,19 @@ impl RawTensor {
         }
     }
 
+    /// The storage of a dense tensor, with any content, as one of another element type and of other extents but the same size.
+    pub(crate) fn recast(&self, dtype: DType, shape: &[usize]) -> Option<Self> {
+        let bytes = self.numel() * self.dtype.bytes();
+        let offset = self.layout.offset() as usize * self.dtype.bytes();
+        let fits = self.layout.is_contiguous() && bytes == shape.iter().product::<usize>() * dtype.bytes();
+        if !fits || !offset.is_multiple_of(dtype.bytes()) {
+            return None;
+        }
+        let dense = Layout::contiguous(shape);
+        let layout = Layout::strided(shape, dense.strides(), (offset / dtype.bytes()) as isize);
+        Some(RawTensor::from_storage(self.storage.clone(), dtype, layout, self.device))
+    }
+
     /// Takes over the new value of a variable that the caller keeps if the call that makes the value fails.
     ///
     /// A GPU finds out about that behind our back: there the old value is copied back behind the call, where it has failed.

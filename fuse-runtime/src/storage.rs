@@ -88,9 +88,9 @@ impl CudaBuffer {
         self.last_call.load(Ordering::Relaxed)
     }
 
-    /// Notes that the call with this number, which writes here, may turn out to have failed.
-    pub fn note_may_fail(&self, call: u64) {
-        self.may_fail.store(call, Ordering::Relaxed);
+    /// Notes whether the call that last wrote here may turn out to have failed, and its number.
+    pub fn note_may_fail(&self, call: Option<u64>) {
+        self.may_fail.store(call.unwrap_or(0), Ordering::Relaxed);
     }
 
     /// The call that wrote here and may turn out to have failed, if there is one.

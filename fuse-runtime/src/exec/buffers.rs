@@ -7,7 +7,7 @@ use super::views::view;
 use crate::device::Device;
 use crate::error::Result;
 use crate::raw::RawTensor;
-use fuse_compiler::plan::{BufClass, BufId, Kind, LeafSource, Level, Operand, Plan, Step, Store, abi};
+use fuse_compiler::plan::{BufClass, BufId, Kernel, Kind, LeafSource, Level, Operand, Plan, Step, Store, abi};
 
 /// The buffers of a plan during one call. Memory is taken when a step first touches a buffer and let go after the last
 /// step that does, so that later temporaries take it over from the allocator.
@@ -46,7 +46,7 @@ impl<'a> Buffers<'a> {
         self.givers = self.find_givers(step);
     }
 
-    /// Inputs that the caller gives up and that a step, if it is an elementwise kernel, reads only where it writes.
+    /// Inputs that the caller gives up and that a step does not read, or reads, as an elementwise kernel, only where it writes.
     ///
     /// Only the last step may overwrite an input, and only if it cannot fault, nor, on a GPU, where it runs all the same, any
     /// step before it: a call that fails changes no tensor.
@@ -54,15 +54,13 @@ impl<'a> Buffers<'a> {
         let Step::Kernel(kernel) = &self.plan.steps[step as usize] else { return Vec::new() };
         let last = step as usize + 1 == self.plan.steps.len();
         let may_fault = if self.device.is_cpu() { abi::may_fault(kernel) } else { self.program.may_fault };
-        if !last || kernel.kind != Kind::Map || may_fault || !self.given.contains(&true) {
+        if !last || may_fault || !self.given.contains(&true) {
             return Vec::new();
         }
-        let leaves = |buf: BufId| kernel.leaves.iter().filter(move |leaf| leaf.source == LeafSource::Buf(buf));
         let gives = |buf: &BufId| {
             let BufClass::In(k) = self.plan.bufs[buf.0 as usize].class else { return false };
             let contiguous = self.held[buf.0 as usize].as_ref().is_some_and(|tensor| tensor.layout().is_contiguous());
-            let read_in_place = leaves(*buf).all(|leaf| leaf.views.is_empty() && leaf.level == Level::Elem);
-            self.given[k as usize] && contiguous && read_in_place && leaves(*buf).count() == 1
+            self.given[k as usize] && contiguous && reads_in_place(kernel, *buf)
         };
         (0..self.plan.bufs.len() as u32).map(BufId).filter(gives).collect()
     }
@@ -88,9 +86,7 @@ impl<'a> Buffers<'a> {
             if let (BufClass::Out, Some(tensor)) = (buf.class, held) {
                 let Some(memory) = tensor.storage().as_cuda() else { continue };
                 memory.note_call(number);
-                if self.program.may_fault {
-                    memory.note_may_fail(number);
-                }
+                memory.note_may_fail(self.program.may_fault.then_some(number));
             }
         }
     }
@@ -116,19 +112,36 @@ impl<'a> Buffers<'a> {
         RawTensor::empty(buf.ty.dtype, &extents, self.device)
     }
 
-    /// An input of the same type and extents that may be overwritten by a store without views.
+    /// An input that may be overwritten by a store without views: of the same type and extents, or, if the step does not read
+    /// it, of the same size.
     fn take_giver(&mut self, at: usize, extents: &[usize]) -> Option<RawTensor> {
-        let step = self.plan.steps.last()?;
-        let Step::Kernel(kernel) = step else { return None };
+        let Some(Step::Kernel(kernel)) = self.plan.steps.last() else { return None };
         let whole = |store: &Store| store.to.buf.0 as usize == at && store.to.views.is_empty();
         if !kernel.stores.iter().any(whole) {
             return None;
         }
-        let fits = |buf: &BufId| {
-            let held = self.held[buf.0 as usize].as_ref();
-            held.is_some_and(|t| t.dtype() == self.plan.bufs[at].ty.dtype && t.shape() == extents)
+        let dtype = self.plan.bufs[at].ty.dtype;
+        let fitting = |buf: &BufId| {
+            let held = self.held[buf.0 as usize].as_ref()?;
+            let same = (held.dtype(), held.shape()) == (dtype, extents);
+            if same { Some(held.clone()) } else { held.recast(dtype, extents).filter(|_| !reads(kernel, *buf)) }
         };
-        let found = self.givers.iter().position(fits)?;
-        self.held[self.givers.swap_remove(found).0 as usize].clone()
+        let (found, tensor) = self.givers.iter().enumerate().find_map(|(k, buf)| Some((k, fitting(buf)?)))?;
+        self.givers.swap_remove(found);
+        Some(tensor)
     }
+}
+
+/// Whether a kernel has no use for a buffer but to read each element where it writes one.
+fn reads_in_place(kernel: &Kernel, buf: BufId) -> bool {
+    let mut leaves = kernel.leaves.iter().filter(|leaf| leaf.source == LeafSource::Buf(buf));
+    match (leaves.next(), leaves.next()) {
+        (None, _) => true,
+        (Some(leaf), None) => kernel.kind == Kind::Map && leaf.views.is_empty() && leaf.level == Level::Elem,
+        _ => false,
+    }
+}
+
+fn reads(kernel: &Kernel, buf: BufId) -> bool {
+    kernel.leaves.iter().any(|leaf| leaf.source == LeafSource::Buf(buf))
 }

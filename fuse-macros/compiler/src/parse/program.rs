@@ -111,6 +111,13 @@ pub enum Step {
     },
     /// A graph is launched.
     Launch(Launch),
+    /// A tensor behind a `&mut` gets its new value.
+    Write {
+        /// The variable of type `&mut Tensor`.
+        target: Ident,
+        /// The value.
+        value: TokenStream,
+    },
     /// Host control flow around blocks.
     Nest(Vec<Piece>),
 }
@@ -204,6 +211,7 @@ impl fmt::Display for Steps<'_> {
                     }
                 }
                 Step::Launch(launch) => self.launch(launch, &pad, f)?,
+                Step::Write { target, value } => writeln!(f, "{pad}* {target} = {value} ;")?,
                 Step::Nest(pieces) => {
                     f.write_str(&pad)?;
                     self.pieces(pieces, f)?;

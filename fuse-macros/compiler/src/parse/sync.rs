@@ -53,19 +53,16 @@ impl Walker<'_> {
         };
         self.protect(&var.name);
         let ident = &var.ident;
-        let tokens = match (var.bound, var.exclusive) {
-            // A GPU may find out later that the call that makes the value has failed.
-            (true, true) if matches!(var.value, Value::Tensor { .. }) => {
-                quote!(::fuse_runtime::rt::replace(&mut *#ident, #value);)
-            }
-            (true, true) => quote!(*#ident = #value;),
-            (true, false) => quote!(#ident = #value;),
+        let step = match (var.bound, var.exclusive) {
+            (true, true) if matches!(var.value, Value::Tensor { .. }) => Step::Write { target: ident.clone(), value },
+            (true, true) => Step::Host(quote!(*#ident = #value;)),
+            (true, false) => Step::Host(quote!(#ident = #value;)),
             (false, _) => {
                 let mutability = var.mutable.then(|| quote!(mut));
-                quote!(let #mutability #ident = #value;)
+                Step::Host(quote!(let #mutability #ident = #value;))
             }
         };
-        self.flow.steps.push(Step::Host(tokens));
+        self.flow.steps.push(step);
         if let Value::Tensor { key, by_ref: false } = var.value {
             let place = Place { tokens: quote!(#ident), by_ref: var.exclusive, name: Some(var.name.clone()) };
             let value = self.settle_in(key, place);

@@ -1,5 +1,6 @@
 //! The body of a compiled function: its program as Rust.
 
+use super::given::given;
 use super::signature::Signature;
 use crate::emit::loops;
 use crate::parse::{Entry, Launch, Out, Piece, Program, Size, Step};
@@ -98,6 +99,8 @@ impl Body<'_> {
                 false => quote!(),
             },
             Step::Launch(launch) => self.launch(launch),
+            // A GPU may find out later that the call that makes the value has failed.
+            Step::Write { target, value } => quote!(::fuse_runtime::rt::replace(&mut *#target, #value);),
             Step::Nest(pieces) => self.pieces(pieces),
         }
     }
@@ -147,13 +150,14 @@ impl Body<'_> {
         let texts = plans.iter().map(|plan| raw_string(&ron::to_string(plan).expect("a plan is plain data")));
         let cuda = self.cuda;
         let (inputs, scalars, sizes) = (&launch.inputs, &launch.scalars, &launch.sizes);
+        let given = given(&self.program().body, self.signature);
         quote! {{
             #(#items)*
             static SEGMENT: ::fuse_runtime::rt::Segment = ::fuse_runtime::rt::Segment::new(&[#(#texts),*], #cuda);
             SEGMENT.call(::fuse_runtime::rt::Inputs {
                 params: &[#(<#params as ::fuse_runtime::Element>::DTYPE),*],
                 tensors: &[#(#inputs.raw()),*],
-                given: &[],
+                given: &[#(#given),*],
                 scalars: &[#(#scalars),*],
                 host_ints: &[#(#sizes),*],
                 bodies: &[#(&#bodies),*],

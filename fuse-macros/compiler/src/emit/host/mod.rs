@@ -5,6 +5,7 @@
 
 mod body;
 mod companion;
+mod given;
 mod signature;
 
 use crate::options::Options;

@@ -5,6 +5,17 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{Block, FnArg, GenericParam, Pat, ReturnType, Type};
 
+/// How a function takes a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// By value.
+    Owned,
+    /// By `&mut`.
+    Exclusive,
+    /// By `&`.
+    Shared,
+}
+
 /// A function's signature, as written and as emitted.
 pub struct Signature {
     /// As written, but for `#[dims]`.
@@ -38,6 +49,20 @@ impl Signature {
             }
         }
         Signature { original, emitted }
+    }
+
+    /// A parameter by its name in the compiled function, and how it is taken.
+    pub fn parameter(&self, name: &Ident) -> Option<(&Ident, Taken)> {
+        self.emitted.inputs.iter().find_map(|input| {
+            let FnArg::Typed(typed) = input else { return None };
+            let Pat::Ident(pat) = &*typed.pat else { return None };
+            let taken = match &*typed.ty {
+                Type::Reference(reference) if reference.mutability.is_some() => Taken::Exclusive,
+                Type::Reference(_) => Taken::Shared,
+                _ => Taken::Owned,
+            };
+            (pat.ident == *name).then_some((&pat.ident, taken))
+        })
     }
 
     /// The head of the compiled function.
