@@ -7,6 +7,7 @@ use common::device;
 use fuse_runtime::prelude::*;
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Mutex, PoisonError};
 
 type Ints = Tensor<i64, 1>;
 type Row = Tensor<f32, 1>;
@@ -22,6 +23,9 @@ fn row(values: &[f32]) -> Row {
 /// What an outcome is, as text, or the kind of its error. The original panics with an error where an op fails, on a GPU with
 /// the read or the wait that comes next.
 fn outcome<T: Debug>(call: impl FnOnce() -> Result<T, Error>) -> Result<String, ErrorKind> {
+    // A GPU tells the next who waits of a fault, whoever called.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let waited = || call().and_then(|value| device().synchronize().map(|()| value));
     let returned = catch_unwind(AssertUnwindSafe(waited)).unwrap_or_else(|panic| match panic.downcast::<Error>() {
         Ok(error) => Err(*error),
