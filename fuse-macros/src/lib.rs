@@ -10,8 +10,18 @@ use proc_macro::TokenStream;
 /// `CUDA`, the generated source, `explain()`, the report, and `eager(..)`, the original. On an `impl` block it compiles the
 /// methods, and `forward` gets `FORWARD_CUDA`, `forward_explain()` and `forward_eager(..)`.
 ///
-/// Options: `mode = "default" | "reduce-overhead" | "max-autotune"`, `backend = "auto" | "eager"`, `dynamic = true | false`,
-/// `fullgraph`, `numerics = "strict" | "fast"`, `precision = "highest" | "high"`, `deny(breaks)`, `companion = name`.
+/// `#[dims(B, D)]` on a parameter names its extents: equal names are equal extents, and a name may stand in a formula such as
+/// `#[dims(B, 2 * H)]` or beside a number.
+///
+/// | option | values, the default first | meaning |
+/// |---|---|---|
+/// | `mode` | `"default"`, `"reduce-overhead"`, `"max-autotune"` | what a call is tuned for; so far all three run alike |
+/// | `backend` | `"auto"`, `"eager"` | `"eager"` runs the original, op by op |
+/// | `dynamic` | `true`, `false` | whether extents may differ from call to call; so far they always may |
+/// | `fullgraph`, `deny(breaks)` | | a graph break is a compile error at its tokens |
+/// | `numerics` | `"strict"`, `"fast"` | `"fast"` keeps halves in f32 inside a kernel and lets CUDA code contract |
+/// | `precision` | `"highest"`, `"high"` | `"high"` lets f32 products use TF32 |
+/// | `companion` | a name | what the enum beside the function is called |
 #[proc_macro_attribute]
 pub fn compile(options: TokenStream, item: TokenStream) -> TokenStream {
     fuse_compiler::pipeline::compile(options.into(), item.into()).into()

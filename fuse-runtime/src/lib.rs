@@ -1,4 +1,20 @@
 //! Tensors, eager ops and everything a function under `#[compile]` needs at run time.
+//!
+//! ```
+//! use fuse_runtime::prelude::*;
+//!
+//! #[compile]
+//! fn layer(#[dims(B, D)] x: &Tensor<f32, 2>, #[dims(D, H)] w: &Tensor<f32, 2>) -> Tensor<f32, 2> {
+//!     x.matmul(w).relu()
+//! }
+//!
+//! let x = Tensor::from([[1.0f32, -2.0]]);
+//! let w = Tensor::from([[3.0f32, 1.0], [1.0, 2.0]]);
+//! assert_eq!(layer(&x, &w).to_vec(), [1.0, 0.0]);
+//! assert_eq!(layer::explain().breaks().len(), 0);
+//! ```
+//!
+//! [`Tensor`] has the ops, [`compile`] the options, [`Explanation`] what a report tells, [`Device`] the places to run.
 
 // Emitted code names the crate, and so do the tests of this crate.
 extern crate self as fuse_runtime;
