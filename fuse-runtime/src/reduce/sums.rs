@@ -72,30 +72,42 @@ fn row<A: Accumulate>(
     }
     let blocks = n.div_ceil(BLOCK);
     let per_chunk = blocks.div_ceil(blocks.min(LANES));
-    let chunk = |c: usize| {
-        let (first, end) = (c * per_chunk, ((c + 1) * per_chunk).min(blocks));
-        let block = |b: usize| row_block(b * BLOCK, ((b + 1) * BLOCK).min(n), n, identity, combine, &value);
-        let mut sum = block(first);
-        for b in first + 1..end {
-            sum = combine(sum, block(b));
-        }
-        sum
-    };
     let chunks = blocks.div_ceil(per_chunk);
     let mut lanes = [identity; LANES];
     if n < PARALLEL {
         for (c, lane) in lanes[..chunks].iter_mut().enumerate() {
-            *lane = chunk(c);
+            *lane = row_chunk(c, per_chunk, n, identity, combine, &value);
         }
     } else {
         A::fill(&mut lanes[..chunks], &|c| {
             vectorised(
                 #[inline(always)]
-                || chunk(c),
+                || row_chunk(c, per_chunk, n, identity, combine, &value),
             )
         });
     }
     tree(&mut lanes, chunks, combine)
+}
+
+/// The chunk `c` of `per_chunk` blocks of `n` elements, block after block.
+///
+/// A function and not a closure, which would not be inlined and so not be compiled for the widest vectors.
+#[inline(always)]
+fn row_chunk<A: Accumulate>(
+    c: usize,
+    per_chunk: usize,
+    n: usize,
+    identity: A,
+    combine: impl Fn(A, A) -> A + Copy,
+    value: &impl Fn(usize) -> A,
+) -> A {
+    let (first, end) = (c * per_chunk * BLOCK, ((c + 1) * per_chunk * BLOCK).min(n));
+    let mut sum = identity;
+    for start in (first..end).step_by(BLOCK) {
+        let block = row_block(start, (start + BLOCK).min(end), n, identity, combine, value);
+        sum = if start == first { block } else { combine(sum, block) };
+    }
+    sum
 }
 
 /// The elements `start..end` of `n` over the lanes, at most [`BLOCK`] of them.
@@ -112,12 +124,27 @@ fn row_block<A: Accumulate>(
     let mut at = start;
     while at < end {
         let width = (end - at).min(LANES);
-        for (l, lane) in lanes[..width].iter_mut().enumerate() {
-            *lane = combine(*lane, below(n, at + l, value));
-        }
+        lap(&mut lanes, at, width, n, &combine, value);
         at += width;
     }
     tree(&mut lanes, (end - start).min(LANES), combine)
+}
+
+/// One element to each of the first `width` lanes.
+///
+/// A function of its own, whose `lanes` are known to be apart from all that `value` reads.
+#[inline(always)]
+fn lap<A: Accumulate>(
+    lanes: &mut [A; LANES],
+    at: usize,
+    width: usize,
+    n: usize,
+    combine: &impl Fn(A, A) -> A,
+    value: &impl Fn(usize) -> A,
+) {
+    for (l, lane) in lanes[..width].iter_mut().enumerate() {
+        *lane = combine(*lane, below(n, at + l, value));
+    }
 }
 
 /// Combines lane `l` with lane `l + stride` for strides 1, 2, 4, ..; lanes from `used` on hold the identity.
