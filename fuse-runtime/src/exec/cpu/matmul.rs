@@ -15,12 +15,9 @@ use fuse_compiler::types::DType;
 use half::{bf16, f16};
 use rayon::prelude::*;
 
-/// Rows of a tile: enough that packing the right operand again for each tile does not matter.
-const TILE_ROWS: usize = 128;
-/// Columns of a tile where the product is wider than a run.
-const TILE_COLUMNS: usize = 1024;
-/// Columns of a tile where there are too few rows to keep all threads busy.
-const NARROW_COLUMNS: usize = 256;
+/// Rows and columns of a tile, best first. Every tile packs its operands again, which matters less the larger it is; but
+/// every thread has to have some, and not to wait long for the last.
+const TILES: [[usize; 2]; 4] = [[256, 512], [128, 512], [64, 512], [64, 256]];
 /// Products of fewer multiplications stay on the calling thread.
 const PARALLEL: usize = 1 << 17;
 
@@ -96,13 +93,8 @@ impl Product {
         if self.batch * self.m * self.n == 0 {
             return;
         }
-        let tile_rows = TILE_ROWS.min(self.m);
-        let few = self.batch * self.m.div_ceil(TILE_ROWS) < 2 * rayon::current_num_threads();
-        let tile_columns = match self.n {
-            n if few && n > NARROW_COLUMNS => NARROW_COLUMNS,
-            n if n <= RUN => n,
-            _ => TILE_COLUMNS,
-        };
+        let alone = self.batch * self.m * self.n * self.k.max(1) < PARALLEL;
+        let [tile_rows, tile_columns] = self.tile_extents(if alone { 1 } else { 2 * rayon::current_num_threads() });
         let (row_tiles, column_tiles) = (self.m.div_ceil(tile_rows), self.n.div_ceil(tile_columns));
         let tile = |t: usize| {
             let (row, column) = (t / column_tiles % row_tiles * tile_rows, t % column_tiles * tile_columns);
@@ -116,11 +108,19 @@ impl Product {
         };
         let worker = || (Worker::new(launch, body, &[]), Panels::<T::Compute>::default());
         let tiles = self.batch * row_tiles * column_tiles;
-        if self.batch * self.m * self.n * self.k.max(1) < PARALLEL {
+        if alone {
             let mut state = worker();
             return (0..tiles).for_each(|t| self.tile::<T>(&tile(t), &mut state));
         }
         (0..tiles).into_par_iter().for_each_init(worker, |state, t| self.tile::<T>(&tile(t), state));
+    }
+
+    /// The largest tiles of which there are at least `wanted`.
+    fn tile_extents(&self, wanted: usize) -> [usize; 2] {
+        let tiles = |[rows, columns]: [usize; 2]| self.batch * self.m.div_ceil(rows) * self.n.div_ceil(columns);
+        let [rows, columns] =
+            *TILES.iter().find(|&&extents| tiles(extents) >= wanted).unwrap_or(&TILES[TILES.len() - 1]);
+        [rows.min(self.m), columns.min(self.n)]
     }
 
     fn tile<T: Element<Compute: Multiply>>(
