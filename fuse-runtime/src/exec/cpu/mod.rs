@@ -5,6 +5,7 @@ mod access;
 mod kernel;
 mod launch;
 mod matmul;
+mod moves;
 mod strided;
 mod tiles;
 mod worker;

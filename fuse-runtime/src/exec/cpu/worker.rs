@@ -2,7 +2,8 @@
 
 use super::access::Access;
 use super::launch::Launch;
-use super::strided::{Segment, Strided};
+use super::moves::{BLOCK, COLUMNS, gather, gather_columns, pitch, scatter};
+use super::strided::Strided;
 use crate::rt::{DynBody, Indexed, Ins, LeafRun, Outs, StageRun, StoreRun};
 use fuse_compiler::plan::{Kind, Level};
 use fuse_compiler::types::DType;
@@ -36,17 +37,15 @@ pub(super) struct Worker<'a> {
     filled: Vec<bool>,
 }
 
-/// How much scratch a tile of columns may take.
-const TILE_BYTES: usize = 1 << 18;
-/// Columns of one cache line.
-const TILE_COLUMNS: usize = 16;
+/// How much scratch an operand's tile of columns may take in a core's own cache, and how much at all.
+const TILE_BYTES: [usize; 2] = [1 << 20, 1 << 24];
 
 impl<'a> Worker<'a> {
     /// A worker. Columns are copied in tiles, as they lie beside each other in memory.
     pub fn new(launch: &'a Launch<'a>, body: &'a dyn DynBody, stages: &'a [StageRun]) -> Self {
         let columns = launch.kind == Kind::Column;
         let longest = launch.walk.run.max(1);
-        let tile = if columns { (TILE_BYTES / 8 / longest).clamp(1, TILE_COLUMNS) } else { 1 };
+        let tile = if columns { columns_of_tile(longest) } else { 1 };
         let mut lines = 0;
         let mut slot = |needed: bool, bytes: usize| {
             needed.then(|| {
@@ -172,7 +171,7 @@ impl<'a> Worker<'a> {
         let (first, count) = self.tiled;
         debug_assert!((first..first + count).contains(&row));
         if row == first {
-            gather_tile(leaf, first, count, len, to);
+            gather_columns(leaf, first, count, len, to);
         }
         to.wrapping_add((row - first) * pitch(len) * leaf.dtype.bytes())
     }
@@ -257,6 +256,13 @@ impl<'a> Worker<'a> {
     }
 }
 
+/// How many columns of `rows` rows are copied together: what is one cache line where that is not too much, and never so few
+/// that blocks cannot be turned in registers, unless columns are very long.
+fn columns_of_tile(rows: usize) -> usize {
+    let [near, most] = TILE_BYTES.map(|bytes| bytes / 8 / rows);
+    near.max(BLOCK.min(most)).clamp(1, COLUMNS)
+}
+
 /// Whether some run may find an operand not dense.
 fn needs_copy(access: &Access) -> bool {
     match (access.indexed, access.level) {
@@ -280,111 +286,4 @@ fn fill_positions(to: *mut i64, inner: &Strided, first: i64, start: usize, len: 
             unsafe { to.add(piece.at + i).write(position) };
         }
     });
-}
-
-/// Copies the elements of a run together.
-fn gather(leaf: &Access, outer: isize, start: usize, len: usize, to: *mut u8) {
-    let size = leaf.dtype.bytes();
-    if let Some([(across, stride), (along, 1)]) = leaf.inner.tile(start, len) {
-        let from = leaf.at(outer + leaf.inner.offset(start));
-        for k in 0..across {
-            // SAFETY: the tile is inside of the leaf's tensor, and the slot holds its elements.
-            unsafe {
-                let from = from.offset(k as isize * stride * size as isize);
-                copy(from, 1, to.add(k * size), across as isize, along, size);
-            }
-        }
-        return;
-    }
-    leaf.inner.segments(start, len, |piece| {
-        let from = leaf.at(outer + piece.offset);
-        // SAFETY: the segment is inside of the leaf's tensor, and the slot holds `len` elements.
-        unsafe { copy(from, piece.stride, to.add(piece.at * size), 1, piece.len, size) };
-    });
-}
-
-/// Copies the elements of a run where they belong.
-fn scatter(store: &Access, outer: isize, start: usize, len: usize, from: *const u8) {
-    let size = store.dtype.bytes();
-    store.inner.segments(start, len, |piece: Segment| {
-        let to = store.at(outer + piece.offset);
-        // SAFETY: the segment is inside of the store's tensor, which this run writes alone, and the slot holds `len` elements.
-        unsafe { copy(from.add(piece.at * size), 1, to, piece.stride, piece.len, size) };
-    });
-}
-
-/// The distance of columns in a tile. Columns of a power of two would all fall on the same places of the cache.
-fn pitch(len: usize) -> usize {
-    len + 64
-}
-
-/// Copies whole columns `first..first + count` of `len` points, each dense after the other.
-fn gather_tile(leaf: &Access, first: usize, count: usize, len: usize, to: *mut u8) {
-    let size = leaf.dtype.bytes();
-    let mut offsets = [0isize; TILE_COLUMNS];
-    for (c, offset) in offsets[..count].iter_mut().enumerate() {
-        *offset = leaf.outer.offset(first + c);
-    }
-    leaf.inner.segments(0, len, |piece| {
-        let from = leaf.at(piece.offset);
-        let to = to.wrapping_add(piece.at * size);
-        // SAFETY: each column is inside of the leaf's tensor, and the slot holds `count` columns of `len` elements.
-        unsafe {
-            match size {
-                1 => transpose::<u8>(from, piece.stride, &offsets[..count], to, pitch(len), piece.len),
-                2 => transpose::<u16>(from, piece.stride, &offsets[..count], to, pitch(len), piece.len),
-                4 => transpose::<u32>(from, piece.stride, &offsets[..count], to, pitch(len), piece.len),
-                _ => transpose::<u64>(from, piece.stride, &offsets[..count], to, pitch(len), piece.len),
-            }
-        }
-    });
-}
-
-/// Reads row by row, as a row of columns that lie beside each other is one cache line.
-unsafe fn transpose<W: Copy>(
-    from: *const u8,
-    stride: isize,
-    columns: &[isize],
-    to: *mut u8,
-    pitch: usize,
-    rows: usize,
-) {
-    for r in 0..rows {
-        for (c, &column) in columns.iter().enumerate() {
-            // SAFETY: passed on from the caller.
-            unsafe {
-                *to.cast::<W>().add(c * pitch + r) = *from.cast::<W>().offset(column + r as isize * stride);
-            }
-        }
-    }
-}
-
-/// Copies `len` elements of `size` bytes between two strides.
-unsafe fn copy(from: *const u8, from_stride: isize, to: *mut u8, to_stride: isize, len: usize, size: usize) {
-    // SAFETY: passed on from the caller; elements are aligned to their size.
-    unsafe {
-        if from_stride == 1 && to_stride == 1 {
-            return std::ptr::copy_nonoverlapping(from, to, len * size);
-        }
-        match size {
-            1 => copy_words::<u8>(from, from_stride, to, to_stride, len),
-            2 => copy_words::<u16>(from, from_stride, to, to_stride, len),
-            4 => copy_words::<u32>(from, from_stride, to, to_stride, len),
-            _ => copy_words::<u64>(from, from_stride, to, to_stride, len),
-        }
-    }
-}
-
-unsafe fn copy_words<W: Copy>(from: *const u8, from_stride: isize, to: *mut u8, to_stride: isize, len: usize) {
-    let (from, to) = (from.cast::<W>(), to.cast::<W>());
-    // SAFETY: passed on from the caller.
-    unsafe {
-        match (from_stride, to_stride) {
-            (0, 1) => std::slice::from_raw_parts_mut(to, len).fill(*from),
-            (stride, 1) => (0..len).for_each(|i| *to.add(i) = *from.offset(i as isize * stride)),
-            (_, stride) => {
-                (0..len).for_each(|i| *to.offset(i as isize * stride) = *from.offset(i as isize * from_stride));
-            }
-        }
-    }
 }
