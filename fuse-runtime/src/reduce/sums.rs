@@ -37,13 +37,13 @@ pub(super) const PARALLEL: usize = 1 << 18;
 
 /// The sum of `value(0), .., value(n - 1)` in row order.
 #[inline(always)]
-pub fn row_sum<A: Accumulate>(n: usize, value: impl Fn(usize) -> A + Sync) -> A {
+pub fn row_sum<A: Accumulate>(n: usize, value: impl Fn(usize) -> A + Copy + Sync) -> A {
     row(n, A::ZERO, |a, b| a.add(b), value)
 }
 
 /// The product of `value(0), .., value(n - 1)` in row order.
 #[inline(always)]
-pub fn row_prod<A: Accumulate>(n: usize, value: impl Fn(usize) -> A + Sync) -> A {
+pub fn row_prod<A: Accumulate>(n: usize, value: impl Fn(usize) -> A + Copy + Sync) -> A {
     row(n, A::ONE, |a, b| a.mul(b), value)
 }
 
@@ -65,7 +65,7 @@ fn row<A: Accumulate>(
     n: usize,
     identity: A,
     combine: impl Fn(A, A) -> A + Copy + Sync,
-    value: impl Fn(usize) -> A + Sync,
+    value: impl Fn(usize) -> A + Copy + Sync,
 ) -> A {
     if n <= BLOCK {
         return row_block(0, n, n, identity, combine, &value);
@@ -82,7 +82,11 @@ fn row<A: Accumulate>(
         A::fill(&mut lanes[..chunks], &|c| {
             vectorised(
                 #[inline(always)]
-                || row_chunk(c, per_chunk, n, identity, combine, &value),
+                || {
+                    // A copy of this thread's own, so that what it has captured is not read again for every element.
+                    let own = value;
+                    row_chunk(c, per_chunk, n, identity, combine, &own)
+                },
             )
         });
     }
@@ -124,27 +128,12 @@ fn row_block<A: Accumulate>(
     let mut at = start;
     while at < end {
         let width = (end - at).min(LANES);
-        lap(&mut lanes, at, width, n, &combine, value);
+        for (l, lane) in lanes[..width].iter_mut().enumerate() {
+            *lane = combine(*lane, below(n, at + l, value));
+        }
         at += width;
     }
     tree(&mut lanes, (end - start).min(LANES), combine)
-}
-
-/// One element to each of the first `width` lanes.
-///
-/// A function of its own, whose `lanes` are known to be apart from all that `value` reads.
-#[inline(always)]
-fn lap<A: Accumulate>(
-    lanes: &mut [A; LANES],
-    at: usize,
-    width: usize,
-    n: usize,
-    combine: &impl Fn(A, A) -> A,
-    value: &impl Fn(usize) -> A,
-) {
-    for (l, lane) in lanes[..width].iter_mut().enumerate() {
-        *lane = combine(*lane, below(n, at + l, value));
-    }
 }
 
 /// Combines lane `l` with lane `l + stride` for strides 1, 2, 4, ..; lanes from `used` on hold the identity.
