@@ -10,7 +10,10 @@ use fuse_compiler::plan::abi::{self, BATCH_AXES, Lie, Step, Variant, Walk, is_tu
 use fuse_compiler::plan::{Kernel, Kind, Matmul, Phases, Plan, verify};
 use fuse_compiler::types::DType;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::num::NonZero;
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 const ARCHITECTURES: [&str; 3] = ["compute_75", "sm_80", "sm_90a"];
 
@@ -22,20 +25,29 @@ fn every_kernel_compiles_in_every_variant() {
         return;
     };
     let only = std::env::var("FUSE_ONLY").ok();
-    for (name, plan) in programs::all() {
-        if only.as_ref().is_some_and(|o| !name.contains(o.as_str())) {
-            continue;
+    let programs = programs::all();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some((name, plan)) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if only.as_ref().is_none_or(|only| name.contains(only.as_str())) {
+                every_variant_compiles(&nvrtc, name, plan);
+            }
         }
-        verify::verify(&plan);
-        let text = cuda::text(&plan);
-        for (kernel, variants) in kernels(&plan) {
-            let pairs = variants.iter().zip(ARCHITECTURES.iter().cycle());
-            for (variant, arch) in pairs.filter(|(variant, arch)| exists(variant, arch)) {
-                for params in instances(&plan) {
-                    let defines = variant.defines(kernel, &params);
-                    if let Err(log) = nvrtc.compile(&text, &defines, arch) {
-                        panic!("{name}, {} for {arch} with {defines:?}:\n{log}\n{}", kernel.name, numbered(&text));
-                    }
+    };
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(work))));
+}
+
+fn every_variant_compiles(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
+    verify::verify(plan);
+    let text = cuda::text(plan);
+    for (kernel, variants) in kernels(plan) {
+        let pairs = variants.iter().zip(ARCHITECTURES.iter().cycle());
+        for (variant, arch) in pairs.filter(|(variant, arch)| exists(variant, arch)) {
+            for params in instances(plan) {
+                let defines = variant.defines(kernel, &params);
+                if let Err(log) = nvrtc.compile(&text, &defines, arch) {
+                    panic!("{name}, {} for {arch} with {defines:?}:\n{log}\n{}", kernel.name, numbered(&text));
                 }
             }
         }
