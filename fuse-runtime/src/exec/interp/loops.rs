@@ -56,80 +56,31 @@ pub(super) fn loop_of_op(op: &str, args: &[DType]) -> Loop {
     row.unwrap_or_else(|| panic!("`{op}` has no loop for {args:?}")).run
 }
 
-/// Calls `$body` with `$T` standing for the Rust type of a concrete element type.
-macro_rules! with_element {
+/// Calls `$body` with `$T` standing for the Rust type of a concrete element type other than bool.
+macro_rules! with_number {
     ($dtype:expr, |$T:ident| $body:expr) => {
+        with_number!($dtype, |$T| $body, F32: f32, F64: f64, F16: f16, BF16: bf16, I64: i64, I32: i32, U8: u8)
+    };
+    ($dtype:expr, |$T:ident| $body:expr, $($name:ident: $ty:ty),*) => {
         match $dtype {
-            DType::F32 => {
-                type $T = f32;
+            $(DType::$name => {
+                type $T = $ty;
                 $body
-            }
-            DType::F64 => {
-                type $T = f64;
-                $body
-            }
-            DType::F16 => {
-                type $T = f16;
-                $body
-            }
-            DType::BF16 => {
-                type $T = bf16;
-                $body
-            }
-            DType::I64 => {
-                type $T = i64;
-                $body
-            }
-            DType::I32 => {
-                type $T = i32;
-                $body
-            }
-            DType::U8 => {
-                type $T = u8;
-                $body
-            }
-            DType::Bool => {
-                type $T = bool;
-                $body
-            }
-            _ => unreachable!("a plan that runs has concrete types"),
+            })*
+            other => unreachable!("{other} is no number of a plan that runs"),
         }
     };
 }
 
-/// The same for every type but bool.
-macro_rules! with_number {
+/// The same for bool too.
+macro_rules! with_element {
     ($dtype:expr, |$T:ident| $body:expr) => {
         match $dtype {
-            DType::F32 => {
-                type $T = f32;
+            DType::Bool => {
+                type $T = bool;
                 $body
             }
-            DType::F64 => {
-                type $T = f64;
-                $body
-            }
-            DType::F16 => {
-                type $T = f16;
-                $body
-            }
-            DType::BF16 => {
-                type $T = bf16;
-                $body
-            }
-            DType::I64 => {
-                type $T = i64;
-                $body
-            }
-            DType::I32 => {
-                type $T = i32;
-                $body
-            }
-            DType::U8 => {
-                type $T = u8;
-                $body
-            }
-            other => unreachable!("{other} is no number"),
+            number => with_number!(number, |$T| $body),
         }
     };
 }
