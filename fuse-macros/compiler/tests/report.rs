@@ -40,8 +40,25 @@ fn a_product_is_told_with_its_launches() {
             src/lib.rs:4  relu(..)
             reads 2*x.0*w.1 + 2*b.0 bytes, writes 2*x.0*broadcast(w.1, b.0) bytes
           fusion saved 4*x.0*broadcast(w.1, b.0) bytes of writes and reads
+          not fused: `add(..)` may run over other extents than `matmul(..)`, unless `#[dims]` say that they are equal (src/lib.rs:3  add(..))
     "#]]
     .assert_eq(&explain("linear_relu", vec![]).to_string());
+}
+
+#[test]
+fn what_is_not_fused_is_told_with_the_reason() {
+    let reasons = |name: &str| {
+        let text = explain(name, vec![]).to_string();
+        let lines = text.lines().filter_map(|line| line.trim().strip_prefix("not fused: "));
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    expect![[""]].assert_eq(&reasons("softmax"));
+    expect![[r#"
+        `softmax(..)` wants whole rows, and `matmul(..)` makes its result in tiles (src/lib.rs:4  softmax(..))
+        `matmul(..)` reads its operands many times, so what `softmax(..)` gives is stored first (src/lib.rs:5  matmul(..))
+    "#]].assert_eq(&reasons("attention"));
+    expect![[""]].assert_eq(&reasons("counting"));
+    expect![[""]].assert_eq(&reasons("embedding"));
 }
 
 #[test]

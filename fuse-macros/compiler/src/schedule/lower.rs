@@ -302,6 +302,12 @@ impl<'g> Lower<'g> {
     }
 
     fn finish(mut self) -> Plan {
+        let stored = |val: Val| {
+            let buf = self.bufs.get(&val).map(|buf| &self.plan.bufs[buf.0 as usize]);
+            buf.is_some_and(|buf| buf.class == BufClass::Temp)
+        };
+        let missed = super::missed::find(self.groups, stored);
+        self.plan.decisions.extend(missed);
         self.steps.reverse();
         self.plan.steps = self.steps.into_iter().flatten().collect();
         self.plan

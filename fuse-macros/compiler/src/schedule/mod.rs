@@ -8,6 +8,7 @@ mod kernel;
 mod lower;
 mod matmul;
 mod merge;
+mod missed;
 mod names;
 mod prepare;
 mod prune;
