@@ -7,6 +7,7 @@
 
 #[path = "failures"]
 mod failures {
+    pub mod breaks;
     pub mod cache;
     pub mod child;
     pub mod faults;

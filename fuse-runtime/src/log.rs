@@ -14,7 +14,7 @@ pub enum Topic {
     Cache,
     /// Candidates that were timed, and the winners.
     Tune,
-    /// Graph breaks as they are passed.
+    /// Graph breaks of the functions that are called.
     Break,
 }
 

@@ -71,6 +71,7 @@ pub fn run_kernels(device: Device) {
 fn the_scenario_of_the_environment() {
     let Ok(scenario) = std::env::var(SCENARIO) else { return };
     match scenario.as_str() {
+        "break_graphs" => super::breaks::break_graphs(),
         "run_kernels" => run_kernels(device()),
         "tell_nvrtc" => tell_nvrtc(),
         "miss_kernels" => miss_kernels(),

@@ -22,7 +22,7 @@ pub use host::{HostInt, int, wants_eager};
 pub use indexed::{Gather, Scatter};
 pub use ins::Ins;
 pub use outs::Outs;
-pub use report::explanation;
+pub use report::{explanation, tell_breaks};
 pub use scalar::{Scalar, scalar};
 pub use segment::{Inputs, Segment};
 

@@ -34,11 +34,13 @@ pub fn function(item: &ItemFn, compiled: Option<&Compiled>, options: &Options) -
         None => signature.original(&item.block),
     };
     let (attrs, vis, head) = (&item.attrs, &item.vis, signature.emitted());
+    let told = breaks_told(compiled);
     let beside = companion.of_function(&name, vis);
     quote! {
         #(#attrs)*
         #[allow(unused, clippy::all, clippy::pedantic)]
         #vis #head {
+            #told
             #body
         }
         #beside
@@ -85,7 +87,8 @@ fn compile_method(method: &mut ImplItemFn, item: &ItemImpl, compiled: Option<&Co
     let sig = signature.emitted_signature();
     method.sig = sig;
     method.attrs.push(syn::parse_quote!(#[allow(unused, clippy::all, clippy::pedantic)]));
-    method.block = syn::parse_quote!({ #body });
+    let told = breaks_told(compiled);
+    method.block = syn::parse_quote!({ #told #body });
     let vis = if item.trait_.is_some() {
         quote!(pub)
     } else {
@@ -93,6 +96,16 @@ fn compile_method(method: &mut ImplItemFn, item: &ItemImpl, compiled: Option<&Co
         quote!(#vis)
     };
     companion.of_method(&vis)
+}
+
+/// Tells whoever asks with `FUSE_LOG=break` where host code runs between the graphs of a function.
+fn breaks_told(compiled: Option<&Compiled>) -> Option<TokenStream> {
+    let program = &compiled?.program;
+    let name = &program.name;
+    let breaks =
+        program.breaks.iter().map(|b| format!("{} at {}:{}:{}: {}", b.code, b.file, b.line, b.column, b.reason));
+    let breaks: Vec<String> = breaks.collect();
+    (!breaks.is_empty()).then(|| quote!(::fuse_runtime::rt::tell_breaks(#name, &[#(#breaks),*]);))
 }
 
 /// A type as a path prefix: `<Model>`.
