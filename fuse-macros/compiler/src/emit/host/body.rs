@@ -127,10 +127,11 @@ impl Body<'_> {
         let results = launch.outs.iter().zip(&raws).map(|(out, raw)| self.out(out, raw));
         let count = launch.outs.len();
         let call = self.call(plans, launch);
-        let at = Span::mixed_site().located_at(launch.at);
-        let launched = quote_spanned!(at=> ::fuse_runtime::rt::launched::<#count>);
+        // A panic is located at the outermost expansion that the call's tokens come from, so all of them, the parentheses
+        // included, are the op's own.
+        let launched = quote_spanned!(launch.at=> ::fuse_runtime::rt::launched::<#count>(#call));
         quote! {
-            let [#(#raws),*] = #launched(#call);
+            let [#(#raws),*] = #launched;
             #(#results)*
         }
     }
