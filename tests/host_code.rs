@@ -300,6 +300,17 @@ fn a_function_of_any_rank_runs_eager_and_says_so() {
     assert_eq!(any_rank::explain().breaks()[0].code, "B017");
 }
 
+#[compile]
+fn opaque_result(x: &Tensor<f32, 1>) -> impl std::fmt::Debug {
+    x.exp()
+}
+
+#[test]
+fn a_function_with_an_opaque_result_runs_eager_and_says_so() {
+    same!(opaque_result(&row(&[1.0, -2.0])));
+    assert_eq!(opaque_result::explain().breaks()[0].code, "B017");
+}
+
 #[compile(backend = "eager")]
 fn always_eager(mut x: Tensor<f32, 1>, (y, k): (&Tensor<f32, 1>, f32)) -> Tensor<f32, 1> {
     x += y;

@@ -169,6 +169,8 @@ impl Walker<'_> {
             Some((sig.abi.to_token_stream(), "an `extern` function runs op by op"))
         } else if let Some(at) = conditional(function) {
             Some((at, "code under `#[cfg]` may or may not be there, so the function runs op by op"))
+        } else if let Some(at) = opaque(&sig.output) {
+            Some((at, "a type in `impl` is that of one body alone, so the function runs op by op"))
         } else {
             self.open_type(function)
                 .map(|at| (at, "a tensor's rank or element type is not written out, so the function runs op by op"))
@@ -224,6 +226,19 @@ impl Walker<'_> {
         self.generated += 1;
         flow::generated(prefix, self.generated)
     }
+}
+
+/// The first `impl Trait` in what a function returns: the body that stays beside the compiled one would have another type.
+fn opaque(output: &ReturnType) -> Option<proc_macro2::TokenStream> {
+    struct Opaque(Option<proc_macro2::TokenStream>);
+    impl<'ast> Visit<'ast> for Opaque {
+        fn visit_type_impl_trait(&mut self, ty: &'ast syn::TypeImplTrait) {
+            self.0.get_or_insert_with(|| ty.to_token_stream());
+        }
+    }
+    let mut opaque = Opaque(None);
+    opaque.visit_return_type(output);
+    opaque.0
 }
 
 /// The first `#[cfg]` in a function: what it stands on is not known to be there.

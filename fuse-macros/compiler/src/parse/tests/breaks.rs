@@ -187,6 +187,17 @@ fn a_generic_rank_runs_eager_and_says_so() {
 }
 
 #[test]
+fn an_opaque_return_type_runs_eager_and_says_so() {
+    check(
+        "fn f(x: &Tensor<f32, 1>) -> (usize, impl Debug) { (1, x.exp()) }",
+        expect![[r#"
+            eager
+            break B017 at 1:37: a type in `impl` is that of one body alone, so the function runs op by op
+        "#]],
+    );
+}
+
+#[test]
 fn code_under_cfg_runs_eager_and_says_so() {
     check(
         "fn f(x: &Tensor<f32, 1>) -> Tensor<f32, 1> { #[cfg(test)] let x = x.relu(); x.exp() }",
