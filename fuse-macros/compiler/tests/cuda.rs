@@ -8,8 +8,21 @@ use expect_test::expect_file;
 use fuse_compiler::emit::cuda;
 
 /// One program for every kind of kernel.
-const REVIEWED: [&str; 7] =
-    ["pointwise_generic", "bias_gelu", "softmax", "column_sum", "cumsum", "embedding", "linear_relu"];
+const REVIEWED: [&str; 13] = [
+    "pointwise_generic",
+    "bias_gelu",
+    "softmax",
+    "layer_norm",
+    "cross_entropy",
+    "argmax",
+    "column_sum",
+    "transpose_add",
+    "cumsum",
+    "embedding",
+    "scatter_add",
+    "linear_relu",
+    "attention",
+];
 
 #[test]
 fn texts_are_as_reviewed() {

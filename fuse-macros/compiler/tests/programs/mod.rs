@@ -1,5 +1,8 @@
 //! Small programs that between them use every kind of kernel, as graphs.
 
+// Every test binary looks at some of the stages.
+#![allow(dead_code)]
+
 use fuse_compiler::graph::{Graph, Place};
 use fuse_compiler::op::{Attr, Literal, Op, Val};
 use fuse_compiler::plan::Plan;
@@ -49,15 +52,31 @@ impl Program {
         val
     }
 
-    fn plan(mut self, outs: &[Val]) -> Plan {
+    fn plan(mut self, outs: &[Val]) -> Made {
         self.graph.outs = outs.to_vec();
-        let graph = optimise::run(self.graph, optimise::Options::default());
-        schedule::run(&graph, schedule::Options::default())
+        let graph = optimise::run(self.graph.clone(), optimise::Options::default());
+        let plan = schedule::run(&graph, schedule::Options::default());
+        Made { written: self.graph, graph, plan }
     }
 }
 
-/// Every program with its name.
+/// A program in every stage.
+pub struct Made {
+    /// As its user wrote it.
+    pub written: Graph,
+    /// As it is scheduled.
+    pub graph: Graph,
+    /// As it runs.
+    pub plan: Plan,
+}
+
+/// The plan of every program with its name.
 pub fn all() -> Vec<(&'static str, Plan)> {
+    made().into_iter().map(|(name, made)| (name, made.plan)).collect()
+}
+
+/// Every program with its name.
+pub fn made() -> Vec<(&'static str, Made)> {
     use DType::{BF16, F16, F32, F64, I64, Param, U8};
     vec![
         ("pointwise", pointwise(F32)),
@@ -91,7 +110,7 @@ pub fn all() -> Vec<(&'static str, Plan)> {
     ]
 }
 
-fn pointwise(dtype: DType) -> Plan {
+fn pointwise(dtype: DType) -> Made {
     let mut p = Program::new("pointwise");
     let (x, y) = (p.input("x", dtype, 2), p.input("y", dtype, 2));
     let (two, one) = (p.constant(2.0, dtype), p.constant(1.0, dtype));
@@ -105,7 +124,7 @@ fn pointwise(dtype: DType) -> Plan {
     p.plan(&[out])
 }
 
-fn bias_gelu(dtype: DType) -> Plan {
+fn bias_gelu(dtype: DType) -> Made {
     let mut p = Program::new("bias_gelu");
     let (x, b) = (p.input("x", dtype, 2), p.input("b", dtype, 1));
     let sum = p.op("add", &[x, b]);
@@ -113,14 +132,14 @@ fn bias_gelu(dtype: DType) -> Plan {
     p.plan(&[out])
 }
 
-fn softmax(dtype: DType) -> Plan {
+fn softmax(dtype: DType) -> Made {
     let mut p = Program::new("softmax");
     let x = p.input("x", dtype, 2);
     let out = p.along("softmax", x, -1);
     p.plan(&[out])
 }
 
-fn layer_norm(dtype: DType) -> Plan {
+fn layer_norm(dtype: DType) -> Made {
     let mut p = Program::new("layer_norm");
     let (x, w, b) = (p.input("x", dtype, 2), p.input("w", dtype, 1), p.input("b", dtype, 1));
     let eps = p.constant(1e-5, DType::F64);
@@ -128,7 +147,7 @@ fn layer_norm(dtype: DType) -> Plan {
     p.plan(&[out])
 }
 
-fn rms_norm(dtype: DType) -> Plan {
+fn rms_norm(dtype: DType) -> Made {
     let mut p = Program::new("rms_norm");
     let (x, w) = (p.input("x", dtype, 2), p.input("w", dtype, 1));
     let eps = p.constant(1e-6, DType::F64);
@@ -137,7 +156,7 @@ fn rms_norm(dtype: DType) -> Plan {
 }
 
 /// Random draws of one value a row, a column, and in all.
-fn dropout_of_sums() -> Plan {
+fn dropout_of_sums() -> Made {
     let mut p = Program::new("dropout_of_sums");
     let x = p.input("x", DType::BF16, 2);
     let rate = p.constant(0.1, DType::F64);
@@ -147,7 +166,7 @@ fn dropout_of_sums() -> Plan {
     p.plan(&[outs[0], outs[1], outs[2], scaled])
 }
 
-fn dropout(dtype: DType) -> Plan {
+fn dropout(dtype: DType) -> Made {
     let mut p = Program::new("dropout");
     let (x, r) = (p.input("x", dtype, 2), p.input("r", dtype, 2));
     let (w, b) = (p.input("w", dtype, 1), p.input("b", dtype, 1));
@@ -158,14 +177,14 @@ fn dropout(dtype: DType) -> Plan {
     p.plan(&[out])
 }
 
-fn cross_entropy(dtype: DType) -> Plan {
+fn cross_entropy(dtype: DType) -> Made {
     let mut p = Program::new("loss");
     let (logits, targets) = (p.input("logits", dtype, 2), p.input("targets", DType::I64, 1));
     let out = p.op("cross_entropy", &[logits, targets]);
     p.plan(&[out])
 }
 
-fn column_sum(dtype: DType) -> Plan {
+fn column_sum(dtype: DType) -> Made {
     let mut p = Program::new("column_sum");
     let x = p.input("x", dtype, 2);
     let square = p.op("mul", &[x, x]);
@@ -173,7 +192,7 @@ fn column_sum(dtype: DType) -> Plan {
     p.plan(&[out])
 }
 
-fn column_argmax(dtype: DType) -> Plan {
+fn column_argmax(dtype: DType) -> Made {
     let mut p = Program::new("column_argmax");
     let x = p.input("x", dtype, 3);
     let largest = p.along("max", x, 1);
@@ -181,7 +200,7 @@ fn column_argmax(dtype: DType) -> Plan {
     p.plan(&[largest, at])
 }
 
-fn sum_all(dtype: DType) -> Plan {
+fn sum_all(dtype: DType) -> Made {
     let mut p = Program::new("sum_all");
     let x = p.input("x", dtype, 3);
     let square = p.op("mul", &[x, x]);
@@ -189,7 +208,7 @@ fn sum_all(dtype: DType) -> Plan {
     p.plan(&[out])
 }
 
-fn counting() -> Plan {
+fn counting() -> Made {
     let mut p = Program::new("counting");
     let x = p.input("x", DType::F32, 2);
     let half = p.constant(0.5, DType::F32);
@@ -198,7 +217,7 @@ fn counting() -> Plan {
     p.plan(&[count])
 }
 
-fn argmax(dtype: DType) -> Plan {
+fn argmax(dtype: DType) -> Made {
     let mut p = Program::new("argmax");
     let x = p.input("x", dtype, 2);
     let at = p.along("argmax", x, -1);
@@ -206,7 +225,7 @@ fn argmax(dtype: DType) -> Plan {
     p.plan(&[at, largest])
 }
 
-fn transpose_add(dtype: DType) -> Plan {
+fn transpose_add(dtype: DType) -> Made {
     let mut p = Program::new("transpose_add");
     let (x, y) = (p.input("x", dtype, 2), p.input("y", dtype, 2));
     let turned = p.op("t", &[x]);
@@ -214,7 +233,7 @@ fn transpose_add(dtype: DType) -> Plan {
     p.plan(&[out])
 }
 
-fn linear_relu(dtype: DType) -> Plan {
+fn linear_relu(dtype: DType) -> Made {
     let mut p = Program::new("linear_relu");
     let (x, w, b) = (p.input("x", dtype, 2), p.input("w", dtype, 2), p.input("b", dtype, 1));
     let product = p.op("matmul", &[x, w]);
@@ -223,14 +242,14 @@ fn linear_relu(dtype: DType) -> Plan {
     p.plan(&[out])
 }
 
-fn batched_matmul(dtype: DType) -> Plan {
+fn batched_matmul(dtype: DType) -> Made {
     let mut p = Program::new("batched_matmul");
     let (a, b) = (p.input("a", dtype, 3), p.input("b", dtype, 2));
     let out = p.op("matmul", &[a, b]);
     p.plan(&[out])
 }
 
-fn integers() -> Plan {
+fn integers() -> Made {
     let mut p = Program::new("integers");
     let (x, y) = (p.input("x", DType::I64, 1), p.input("y", DType::I64, 1));
     let (a, b) = (p.input("a", DType::U8, 1), p.input("b", DType::U8, 1));
@@ -241,7 +260,7 @@ fn integers() -> Plan {
     p.plan(&[sum, bytes, same])
 }
 
-fn casts() -> Plan {
+fn casts() -> Made {
     let mut p = Program::new("casts");
     let x = p.input("x", DType::F64, 1);
     let outs: Vec<Val> = DType::ALL.iter().filter(|d| **d != DType::F64).map(|d| p.cast(x, *d)).collect();
@@ -250,7 +269,7 @@ fn casts() -> Plan {
     p.plan(&[outs, vec![wide]].concat())
 }
 
-fn embedding(dtype: DType) -> Plan {
+fn embedding(dtype: DType) -> Made {
     let mut p = Program::new("embedding");
     let (weight, index) = (p.input("weight", dtype, 2), p.input("index", DType::I64, 2));
     let looked_up = p.op("embedding", &[weight, index]);
@@ -258,21 +277,21 @@ fn embedding(dtype: DType) -> Plan {
     p.plan(&[out])
 }
 
-fn scatter_add(dtype: DType) -> Plan {
+fn scatter_add(dtype: DType) -> Made {
     let mut p = Program::new("scatter_add");
     let (x, index, src) = (p.input("x", dtype, 2), p.input("index", DType::I64, 2), p.input("src", dtype, 2));
     let out = p.with("scatter_add", &[x, index, src], vec![Attr::Int(0)]);
     p.plan(&[out])
 }
 
-fn cumsum(dtype: DType) -> Plan {
+fn cumsum(dtype: DType) -> Made {
     let mut p = Program::new("cumsum");
     let x = p.input("x", dtype, 2);
     let out = p.along("cumsum", x, -1);
     p.plan(&[out])
 }
 
-fn attention(dtype: DType) -> Plan {
+fn attention(dtype: DType) -> Made {
     let mut p = Program::new("attention");
     let (q, k, v) = (p.input("q", dtype, 4), p.input("k", dtype, 4), p.input("v", dtype, 4));
     let turned = p.with("transpose", &[k], vec![Attr::Int(-2), Attr::Int(-1)]);

@@ -1,0 +1,1246 @@
+// attention
+
+// bfloat16: the upper half of a float, computed in float.
+struct fuse_bf16 { unsigned short bits; };
+
+static __device__ __forceinline__ float fuse_to_compute(fuse_bf16 x)
+{
+    return __uint_as_float((unsigned)x.bits << 16);
+}
+
+static __device__ __forceinline__ fuse_bf16 fuse_to_bf16(float x)
+{
+    fuse_bf16 narrow;
+#if __CUDA_ARCH__ >= 800
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(narrow.bits) : "f"(x));
+#else
+    // To nearest, ties to even; every NaN becomes the one the instruction gives.
+    const unsigned bits = __float_as_uint(x);
+    narrow.bits = x != x ? 0x7fff : (unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+#endif
+    return narrow;
+}
+
+static __device__ __forceinline__ float fuse_to_compute(float x) { return x; }
+static __device__ __forceinline__ double fuse_to_compute(double x) { return x; }
+static __device__ __forceinline__ long long fuse_to_compute(long long x) { return x; }
+static __device__ __forceinline__ int fuse_to_compute(int x) { return x; }
+static __device__ __forceinline__ unsigned char fuse_to_compute(unsigned char x) { return x; }
+static __device__ __forceinline__ bool fuse_to_compute(bool x) { return x; }
+
+// The element type T of what is computed in a wider one: to nearest and ties to even.
+template <class T> struct fuse_element {
+    template <class C> static __device__ __forceinline__ T of(C x) { return x; }
+    template <class C> static __device__ __forceinline__ C rounded(C x) { return of(x); }
+
+    static constexpr bool IN_PAIRS = false;
+    static __device__ __forceinline__ T of_bits(unsigned bits) { return (T)(bits & 0xff); }
+    static __device__ __forceinline__ unsigned bits(T x) { return x; }
+};
+
+template <> struct fuse_element<fuse_bf16> {
+    static __device__ __forceinline__ fuse_bf16 of(float x) { return fuse_to_bf16(x); }
+    static __device__ __forceinline__ fuse_bf16 of_bits(unsigned bits) { return {(unsigned short)bits}; }
+    static __device__ __forceinline__ unsigned bits(fuse_bf16 x) { return x.bits; }
+
+#if __CUDA_ARCH__ >= 800
+    static constexpr bool IN_PAIRS = true;
+    static __device__ __forceinline__ unsigned pair(float low, float high)
+    {
+        unsigned both;
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+        return both;
+    }
+
+    // The upper of a pair lies where a float has it.
+    static __device__ __forceinline__ float rounded(float x) { return __uint_as_float(pair(0.0f, x)); }
+#else
+    static constexpr bool IN_PAIRS = false;
+    static __device__ __forceinline__ float rounded(float x) { return fuse_to_compute(fuse_to_bf16(x)); }
+#endif
+};
+
+template <class T> struct fuse_limits;
+template <> struct fuse_limits<float> {
+    static constexpr bool is_float = true;
+    static __device__ __forceinline__ float lowest() { return __int_as_float(0xff800000); }
+    static __device__ __forceinline__ float highest() { return __int_as_float(0x7f800000); }
+};
+template <> struct fuse_limits<double> {
+    static constexpr bool is_float = true;
+    static __device__ __forceinline__ double lowest() { return __longlong_as_double(0xfff0000000000000ll); }
+    static __device__ __forceinline__ double highest() { return __longlong_as_double(0x7ff0000000000000ll); }
+};
+template <> struct fuse_limits<long long> {
+    static constexpr bool is_float = false;
+    static __device__ __forceinline__ long long lowest() { return -0x7fffffffffffffffll - 1; }
+    static __device__ __forceinline__ long long highest() { return 0x7fffffffffffffffll; }
+};
+template <> struct fuse_limits<int> {
+    static constexpr bool is_float = false;
+    static __device__ __forceinline__ int lowest() { return -0x7fffffff - 1; }
+    static __device__ __forceinline__ int highest() { return 0x7fffffff; }
+};
+template <> struct fuse_limits<unsigned char> {
+    static constexpr bool is_float = false;
+    static __device__ __forceinline__ unsigned char lowest() { return 0; }
+    static __device__ __forceinline__ unsigned char highest() { return 255; }
+};
+template <> struct fuse_limits<bool> {
+    static constexpr bool is_float = false;
+    static __device__ __forceinline__ bool lowest() { return false; }
+    static __device__ __forceinline__ bool highest() { return true; }
+};
+
+// Extents of the axes a kernel runs over; a division by one of them is a multiplication where positions are ints.
+struct fuse_divisor { IDX extent; unsigned magic, shift; };
+template <int N> struct fuse_extents { long long points; fuse_divisor axis[N]; };
+template <int N> struct fuse_strides { IDX axis[N]; };
+template <int N> struct fuse_at { IDX axis[N]; };
+
+static __device__ __forceinline__ int fuse_divide(int n, const fuse_divisor& by)
+{
+    return (int)((__umulhi((unsigned)n, by.magic) + (unsigned)n) >> by.shift);
+}
+
+static __device__ __forceinline__ long long fuse_divide(long long n, const fuse_divisor& by)
+{
+    return n / by.extent;
+}
+
+template <int N> static __device__ __forceinline__ fuse_at<N> fuse_unravel(IDX n, const fuse_extents<N>& extents)
+{
+    fuse_at<N> at;
+#pragma unroll
+    for (int k = N - 1; k > 0; --k) {
+        const IDX outer = fuse_divide(n, extents.axis[k]);
+        at.axis[k] = n - outer * extents.axis[k].extent;
+        n = outer;
+    }
+    at.axis[0] = n;
+    return at;
+}
+
+// The distance of a place from the first element; the axes of `at` are those of `strides` from FROM on. STEP is how far
+// neighbours along the last axis are apart where the text knows it: 0 not at all, 1 one element.
+template <int STEP = 2, int FROM = 0, int N, int M>
+static __device__ __forceinline__ IDX fuse_offset(const fuse_at<N>& at, const fuse_strides<M>& strides)
+{
+    IDX offset = STEP == 0 ? 0 : STEP == 1 ? at.axis[N - 1] : at.axis[N - 1] * strides.axis[FROM + N - 1];
+#pragma unroll
+    for (int k = 0; k < N - 1; ++k) offset += at.axis[k] * strides.axis[FROM + k];
+    return offset;
+}
+
+// The distance of element `e` of a row, column or line from its first one; STEP as for an offset.
+template <int OUTER, int STEP = 2, int INNER, int M>
+static __device__ __forceinline__ IDX fuse_along(IDX e, const fuse_extents<INNER>& inner, const fuse_strides<M>& strides)
+{
+    if constexpr (INNER > 1) return fuse_offset<STEP, OUTER>(fuse_unravel(e, inner), strides);
+    else return STEP == 0 ? 0 : STEP == 1 ? e : e * strides.axis[OUTER];
+}
+
+// A condition that a lambda knows when it is compiled.
+template <bool VALUE> struct fuse_bool { static constexpr bool value = VALUE; };
+
+template <int BYTES> struct fuse_word { using Type = uint4; };
+template <> struct fuse_word<8> { using Type = uint2; };
+template <> struct fuse_word<4> { using Type = unsigned; };
+template <> struct fuse_word<2> { using Type = unsigned short; };
+template <> struct fuse_word<1> { using Type = unsigned char; };
+
+// N neighbouring elements in registers, as they lie in memory: small ones share a register.
+template <class T, int N, bool SMALL = sizeof(T) < 4> struct fuse_pack {
+    struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Memory { T of[N]; } all;
+
+    __device__ __forceinline__ T operator[](int k) const { return all.of[k]; }
+    __device__ __forceinline__ void set(int k, T x) { all.of[k] = x; }
+    __device__ __forceinline__ void load(const T* from) { all = *(const Memory*)from; }
+    __device__ __forceinline__ void store(T* to) const { *(Memory*)to = all; }
+
+    template <class C> __device__ __forceinline__ void narrow(const C (&from)[N])
+    {
+#pragma unroll
+        for (int k = 0; k < N; ++k) set(k, fuse_element<T>::of(from[k]));
+    }
+};
+
+template <class T, int N> struct fuse_pack<T, N, true> {
+    static constexpr int BITS = 8 * sizeof(T), IN_WORD = 32 / BITS, WORDS = (N + IN_WORD - 1) / IN_WORD;
+    using Memory = typename fuse_word<sizeof(T) * N>::Type;
+    unsigned word[WORDS];
+
+    __device__ __forceinline__ T operator[](int k) const
+    {
+        return fuse_element<T>::of_bits(word[k / IN_WORD] >> k % IN_WORD * BITS);
+    }
+
+    // Elements are set in order.
+    __device__ __forceinline__ void set(int k, T x)
+    {
+        const unsigned bits = fuse_element<T>::bits(x) << k % IN_WORD * BITS;
+        word[k / IN_WORD] = k % IN_WORD == 0 ? bits : word[k / IN_WORD] | bits;
+    }
+
+    __device__ __forceinline__ void load(const T* from)
+    {
+        const Memory memory = *(const Memory*)from;
+        if constexpr (WORDS == 1) {
+            word[0] = memory;
+        } else {
+            word[0] = memory.x;
+            word[1] = memory.y;
+            if constexpr (WORDS == 4) {
+                word[2] = memory.z;
+                word[3] = memory.w;
+            }
+        }
+    }
+
+    __device__ __forceinline__ void store(T* to) const
+    {
+        if constexpr (WORDS == 1) *(Memory*)to = (Memory)word[0];
+        else if constexpr (WORDS == 2) *(Memory*)to = make_uint2(word[0], word[1]);
+        else *(Memory*)to = make_uint4(word[0], word[1], word[2], word[3]);
+    }
+
+    template <class C> __device__ __forceinline__ void narrow(const C (&from)[N])
+    {
+        if constexpr (fuse_element<T>::IN_PAIRS && N > 1) {
+#pragma unroll
+            for (int k = 0; k < WORDS; ++k) word[k] = fuse_element<T>::pair(from[2 * k], from[2 * k + 1]);
+        } else {
+#pragma unroll
+            for (int k = 0; k < N; ++k) set(k, fuse_element<T>::of(from[k]));
+        }
+    }
+};
+
+// Reads N neighbouring points. STEP says how far apart they are: 0 the same element, 1 the next, 2 `stride` elements on.
+// Points from `live` on do not exist and repeat the first one.
+template <int STEP, class T, int N>
+static __device__ __forceinline__ void fuse_read(fuse_pack<T, N>& to, const T* from, IDX stride, int live = N)
+{
+    if (STEP == 1 && live == N) return to.load(from);
+    if (STEP < 2) stride = STEP;
+    const T first = from[0];
+#pragma unroll
+    for (int k = 0; k < N; ++k) to.set(k, STEP > 0 && k > 0 && k < live ? from[k * stride] : first);
+}
+
+// Writes N neighbouring points, each rounded to the element type.
+template <int STEP, class T, int N, class C>
+static __device__ __forceinline__ void fuse_write(T* to, const C (&from)[N], IDX stride, int live = N)
+{
+    if (STEP == 1 && live == N) {
+        fuse_pack<T, N> pack;
+        pack.narrow(from);
+        return pack.store(to);
+    }
+    if (STEP < 2) stride = STEP;
+#pragma unroll
+    for (int k = 0; k < N; ++k) if (k < live) to[k * stride] = fuse_element<T>::of(from[k]);
+}
+
+// Reductions: what a lane carries, the neutral element, how lanes join, and the value at the end.
+static __device__ __forceinline__ float fuse_plus(float a, float b) { return a + b; }
+static __device__ __forceinline__ double fuse_plus(double a, double b) { return a + b; }
+static __device__ __forceinline__ long long fuse_plus(long long a, long long b)
+{
+    return (long long)((unsigned long long)a + (unsigned long long)b);
+}
+
+template <class V> struct fuse_sum {
+    using Acc = V;
+    static __device__ __forceinline__ Acc none() { return 0; }
+    template <class X> static __device__ __forceinline__ Acc of(X x, long long) { return (Acc)x; }
+    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return fuse_plus(a, b); }
+    static __device__ __forceinline__ Acc value(Acc a) { return a; }
+};
+
+// Whether a goes before b in the order -inf < .. < -0 < +0 < .. < inf.
+static __device__ __forceinline__ bool fuse_below(float a, float b)
+{
+    return a < b || (a == b && __float_as_int(a) < 0 && __float_as_int(b) >= 0);
+}
+
+static __device__ __forceinline__ bool fuse_below(double a, double b)
+{
+    return a < b || (a == b && __double_as_longlong(a) < 0 && __double_as_longlong(b) >= 0);
+}
+
+static __device__ __forceinline__ bool fuse_below(long long a, long long b) { return a < b; }
+static __device__ __forceinline__ bool fuse_below(int a, int b) { return a < b; }
+static __device__ __forceinline__ bool fuse_below(unsigned char a, unsigned char b) { return a < b; }
+static __device__ __forceinline__ bool fuse_below(bool a, bool b) { return !a && b; }
+
+// The larger and the smaller of two; NaN wins in either direction.
+template <class V> static __device__ __forceinline__ V fuse_larger(V a, V b)
+{
+    return a != a || !(b != b || fuse_below(a, b)) ? a : b;
+}
+
+template <class V> static __device__ __forceinline__ V fuse_smaller(V a, V b)
+{
+    return a != a || !(b != b || fuse_below(b, a)) ? a : b;
+}
+
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ float fuse_larger(float a, float b)
+{
+    float larger;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+    return larger;
+}
+
+static __device__ __forceinline__ float fuse_smaller(float a, float b)
+{
+    float smaller;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(smaller) : "f"(a), "f"(b));
+    return smaller;
+}
+#endif
+
+template <class V> struct fuse_largest {
+    using Acc = V;
+    static __device__ __forceinline__ Acc none() { return fuse_limits<V>::lowest(); }
+    static __device__ __forceinline__ Acc of(V x, long long) { return x; }
+    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return fuse_larger(a, b); }
+    static __device__ __forceinline__ Acc value(Acc a) { return a; }
+};
+
+template <class V> struct fuse_smallest {
+    using Acc = V;
+    static __device__ __forceinline__ Acc none() { return fuse_limits<V>::highest(); }
+    static __device__ __forceinline__ Acc of(V x, long long) { return x; }
+    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return fuse_smaller(a, b); }
+    static __device__ __forceinline__ Acc value(Acc a) { return a; }
+};
+
+// Another lane's value, word by word: of a butterfly, or of the first lane.
+template <class A, class F> static __device__ __forceinline__ A fuse_exchange(A x, F of_word)
+{
+    constexpr int WORDS = (sizeof(A) + 3) / 4;
+    union Words {
+        A value;
+        unsigned word[WORDS];
+        __device__ __forceinline__ Words() : word{} {}
+    } own, other;
+    own.value = x;
+#pragma unroll
+    for (int k = 0; k < WORDS; ++k) other.word[k] = of_word(own.word[k]);
+    return other.value;
+}
+
+template <class A> static __device__ __forceinline__ A fuse_shuffle(A x, int stride)
+{
+    return fuse_exchange(x, [=](unsigned word) { return __shfl_xor_sync(0xffffffffu, word, stride); });
+}
+
+template <class A> static __device__ __forceinline__ A fuse_from_first(A x)
+{
+    return fuse_exchange(x, [](unsigned word) { return __shfl_sync(0xffffffffu, word, 0); });
+}
+
+// The tree over the values of N neighbouring lanes of a warp, known to each of them.
+template <class R, int N, class A> static __device__ __forceinline__ A fuse_over_lanes(A x)
+{
+#pragma unroll
+    for (int s = 1; s < N; s *= 2) x = R::join(x, fuse_shuffle(x, s));
+    return x;
+}
+
+// The canonical row order: element e of a block of 16384 goes to lane e % 1024, lanes join in a tree of strides 1, 2, 4 .. 512.
+// Thread t of a team holds lanes GROUP * TEAM * PER + t * PER + v; groups no element reaches are neutral and left out.
+template <class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_lanes {
+    using Acc = typename R::Acc;
+    Acc lane[GROUPS][PER];
+
+    __device__ __forceinline__ fuse_lanes()
+    {
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g)
+#pragma unroll
+            for (int v = 0; v < PER; ++v) lane[g][v] = R::none();
+    }
+
+    __device__ __forceinline__ void add(int item, int v, Acc x)
+    {
+        lane[item % GROUPS][v] = R::join(lane[item % GROUPS][v], x);
+    }
+
+    // Joins the neighbouring lanes of one group, once all of its elements are there.
+    __device__ __forceinline__ void fold(int g)
+    {
+#pragma unroll
+        for (int s = 1; s < PER; s *= 2)
+#pragma unroll
+            for (int v = 0; v + s < PER; v += 2 * s) lane[g][v] = R::join(lane[g][v], lane[g][v + s]);
+    }
+
+    // The value of all lanes, known to every thread of the team. FOLDED: every group has been folded.
+    template <bool FOLDED = false> __device__ __forceinline__ Acc total()
+    {
+        Acc group[GROUPS];
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g) {
+            if (!FOLDED) fold(g);
+            group[g] = fuse_over_lanes<R, 32>(lane[g][0]);
+        }
+        if constexpr (TEAM_SIZE > 32) {
+            constexpr int WARPS = TEAM_SIZE / 32;
+            __shared__ alignas(16) unsigned char bytes[sizeof(Acc) * GROUPS * WARPS];
+            Acc* warps = (Acc*)bytes;
+            __syncthreads();
+            if (threadIdx.x % 32 == 0) {
+#pragma unroll
+                for (int g = 0; g < GROUPS; ++g) warps[g * WARPS + threadIdx.x / 32] = group[g];
+            }
+            __syncthreads();
+            if constexpr (WARPS == 32) {
+                return fuse_over_lanes<R, 32>(warps[threadIdx.x % 32]);
+            }
+#pragma unroll
+            for (int g = 0; g < GROUPS; ++g) {
+                Acc warp[WARPS];
+#pragma unroll
+                for (int w = 0; w < WARPS; ++w) warp[w] = warps[g * WARPS + w];
+#pragma unroll
+                for (int s = 1; s < WARPS; s *= 2)
+#pragma unroll
+                    for (int w = 0; w + s < WARPS; w += 2 * s) warp[w] = R::join(warp[w], warp[w + s]);
+                group[g] = warp[0];
+            }
+        }
+#pragma unroll
+        for (int s = 1; s < GROUPS; s *= 2)
+#pragma unroll
+            for (int g = 0; g + s < GROUPS; g += 2 * s) group[g] = R::join(group[g], group[g + s]);
+        return group[0];
+    }
+};
+
+// The canonical order above blocks of 16384 elements: consecutive blocks make at most 1024 chunks, which join in the lanes' tree.
+static __device__ __forceinline__ long long fuse_blocks_per_chunk(long long len)
+{
+    const long long blocks = (len + 16383) / 16384;
+    return blocks <= 1024 ? 1 : (blocks + 1023) / 1024;
+}
+
+// Joins block values as they come: like a binary counter, level k holds the value of 2^k chunks.
+template <class R> struct fuse_tree {
+    using Acc = typename R::Acc;
+    Acc level[11], chunk;
+    unsigned chunks;
+    long long per_chunk, in_chunk;
+
+    __device__ __forceinline__ fuse_tree(long long len) : chunks(0), per_chunk(fuse_blocks_per_chunk(len)), in_chunk(0) {}
+
+    __device__ __forceinline__ void push(Acc block)
+    {
+        chunk = in_chunk == 0 ? block : R::join(chunk, block);
+        if (++in_chunk == per_chunk) close();
+    }
+
+    __device__ __forceinline__ void close()
+    {
+        Acc carry = chunk;
+        bool open = true;
+#pragma unroll
+        for (int k = 0; k < 11; ++k) {
+            if (open && (chunks >> k & 1)) carry = R::join(level[k], carry);
+            else if (open) { level[k] = carry; open = false; }
+        }
+        ++chunks;
+        in_chunk = 0;
+    }
+
+    __device__ __forceinline__ Acc total()
+    {
+        if (in_chunk > 0) close();
+        Acc all = R::none();
+        bool any = false;
+#pragma unroll
+        for (int k = 0; k < 11; ++k) {
+            if (chunks >> k & 1) {
+                all = any ? R::join(level[k], all) : level[k];
+                any = true;
+            }
+        }
+        return all;
+    }
+};
+
+// The values of blocks, joined without a barrier a block: every warp leaves its part of a block in shared memory, and all
+// threads join what is there at the end, or now and then where a row is not SHORT. ID tells the reductions of a kernel apart.
+template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS, bool SHORT> struct fuse_blocks {
+    using Acc = typename R::Acc;
+    static constexpr int PENDING = 16, WARPS = TEAM_SIZE / 32, PARTS = GROUPS * WARPS;
+    fuse_tree<R> tree;
+    int pending;
+
+    __device__ __forceinline__ fuse_blocks(long long len) : tree(len), pending(0) {}
+
+    __device__ __forceinline__ Acc* parts(int block)
+    {
+        __shared__ alignas(16) unsigned char bytes[sizeof(Acc) * PENDING * PARTS];
+        return (Acc*)bytes + block * PARTS;
+    }
+
+    __device__ __forceinline__ void push(fuse_lanes<R, TEAM_SIZE, PER, GROUPS>& lanes)
+    {
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g) {
+            lanes.fold(g);
+            const Acc warp = fuse_over_lanes<R, 32>(lanes.lane[g][0]);
+            if (threadIdx.x % 32 == 0) parts(pending)[g * WARPS + threadIdx.x / 32] = warp;
+        }
+        ++pending;
+        if (!SHORT && pending == PENDING) join();
+    }
+
+    __device__ __forceinline__ Acc value(int block) { return fuse_over_lanes<R, PARTS>(parts(block)[threadIdx.x % PARTS]); }
+
+    __device__ __forceinline__ void join()
+    {
+        __syncthreads();
+        for (int block = 0; block < pending; ++block) tree.push(value(block));
+        __syncthreads();
+        pending = 0;
+    }
+
+    // The value of all blocks, known to every thread.
+    __device__ __forceinline__ Acc total()
+    {
+        if constexpr (SHORT) {
+            // A lane for each block. Blocks that are not there are left out: even a neutral value may change a sign.
+            __syncthreads();
+            const int lane = threadIdx.x % 32;
+            Acc all = R::none();
+            for (int block = 0; block < pending; ++block) {
+                const Acc x = value(block);
+                if (lane == block) all = x;
+            }
+#pragma unroll
+            for (int s = 1; s < PENDING; s *= 2) {
+                const Acc other = fuse_shuffle(all, s);
+                if ((lane ^ s) / s * s < pending) all = R::join(all, other);
+            }
+            __syncthreads();
+            return fuse_from_first(all);
+        } else {
+            join();
+            return tree.total();
+        }
+    }
+};
+
+// A copy from global to shared memory that goes on behind the thread (compute capability 8.0 and up): BYTES are 4, 8 or 16.
+template <int BYTES> static __device__ __forceinline__ void fuse_fetch(void* to, const void* from)
+{
+    const unsigned shared = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared), "l"(from), "n"(BYTES) : "memory");
+}
+
+// Ends a group of copies.
+static __device__ __forceinline__ void fuse_end_fetches() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+// Waits until no more than `behind` of this thread's last groups are on their way.
+static __device__ __forceinline__ void fuse_await_fetches(int behind)
+{
+    if (behind >= 3) asm volatile("cp.async.wait_group 3;" ::: "memory");
+    else if (behind == 2) asm volatile("cp.async.wait_group 2;" ::: "memory");
+    else if (behind == 1) asm volatile("cp.async.wait_group 1;" ::: "memory");
+    else asm volatile("cp.async.wait_group 0;" ::: "memory");
+}
+
+// Strides of a matrix: batch axes, then its two axes.
+struct fuse_matrix { long long axis[5]; };
+// Extents of a product: batch axes, rows, columns, inner extent.
+struct fuse_shape { long long batch[3], m, n, k; };
+
+// An operand from the first row (or column) of a block's tile on: x counts its rows (or columns), k inner positions.
+template <class T> struct fuse_side { const T* from; long long x_stride, k_stride; int x_end; long long k_end; };
+
+// What a block computes of a product: rows from m and columns from n on, at one place of the batch axes.
+template <int SIZE> struct fuse_part {
+    fuse_at<3> batch;
+    long long m, n;
+
+    __device__ __forceinline__ fuse_part(unsigned block, const fuse_shape& shape)
+    {
+        const unsigned across = (unsigned)((shape.n + SIZE - 1) / SIZE), down = (unsigned)((shape.m + SIZE - 1) / SIZE);
+        n = (long long)(block % across) * SIZE;
+        m = (long long)(block / across % down) * SIZE;
+        const unsigned place = block / across / down;
+        const unsigned two = place / (unsigned)shape.batch[2], one = two / (unsigned)shape.batch[1];
+        batch = {(IDX)one, (IDX)(two - one * (unsigned)shape.batch[1]), (IDX)(place - two * (unsigned)shape.batch[2])};
+    }
+
+    __device__ __forceinline__ long long start(const fuse_matrix& strides) const
+    {
+        return batch.axis[0] * strides.axis[0] + batch.axis[1] * strides.axis[1] + batch.axis[2] * strides.axis[2];
+    }
+
+    template <class T>
+    __device__ __forceinline__ fuse_side<T> left(const T* from, const fuse_matrix& strides, const fuse_shape& shape) const
+    {
+        const long long x_stride = strides.axis[3], k_stride = strides.axis[4];
+        return {from + start(strides) + m * x_stride, x_stride, k_stride, (int)min(shape.m - m, (long long)SIZE), shape.k};
+    }
+
+    template <class T>
+    __device__ __forceinline__ fuse_side<T> right(const T* from, const fuse_matrix& strides, const fuse_shape& shape) const
+    {
+        const long long x_stride = strides.axis[4], k_stride = strides.axis[3];
+        return {from + start(strides) + n * x_stride, x_stride, k_stride, (int)min(shape.n - n, (long long)SIZE), shape.k};
+    }
+};
+
+// What a thread carries of a tile, SIZE along x and DEPTH along k, from global to shared memory: packs of W elements.
+// LIE says how the elements of a pack lie: 0 anywhere, 1 next to each other along k, 2 next to each other along x; in the
+// last two cases packs are aligned. Elements outside the matrix are 0.
+template <class T, int LIE, int SIZE, int DEPTH, int W> struct fuse_packs {
+    static constexpr int THREADS = 2 * SIZE, COUNT = SIZE * DEPTH / W / THREADS;
+    // From one pack of a thread to the next.
+    static constexpr int X_STEP = LIE == 2 ? 0 : THREADS / (DEPTH / W), K_STEP = LIE == 2 ? THREADS / (SIZE / W) : 0;
+    fuse_side<T> side;
+    fuse_pack<T, W> of[COUNT];
+
+    __device__ __forceinline__ fuse_packs(const fuse_side<T>& side) : side(side) {}
+
+    // Where the first pack starts. Along k, 16 neighbouring threads take 16 neighbours in x: they write to different banks.
+    static __device__ __forceinline__ int x()
+    {
+        const int n = threadIdx.x;
+        return LIE == 2 ? n % (SIZE / W) * W : n / (16 * (DEPTH / W)) * 16 + n % 16;
+    }
+
+    static __device__ __forceinline__ int k()
+    {
+        const int n = threadIdx.x;
+        return LIE == 2 ? n / (SIZE / W) : n / 16 % (DEPTH / W) * W;
+    }
+
+    // Reads the tile and moves on to the next one.
+    __device__ __forceinline__ void read()
+    {
+        const long long x_step = LIE == 2 ? 1 : side.x_stride, k_step = LIE == 1 ? 1 : side.k_stride;
+        const int k_end = (int)min(side.k_end, (long long)DEPTH);
+        const T* from = side.from + (x() * x_step + k() * k_step);
+#pragma unroll
+        for (int pack = 0; pack < COUNT; ++pack) {
+            const int x = this->x() + pack * X_STEP, k = this->k() + pack * K_STEP;
+            if (LIE != 0 && x + (LIE == 2 ? W : 1) <= side.x_end && k + (LIE == 2 ? 1 : W) <= k_end) {
+                of[pack].load(from);
+            } else {
+#pragma unroll
+                for (int w = 0; w < W; ++w) {
+                    const bool inside = LIE == 2 ? x + w < side.x_end && k < k_end : x < side.x_end && k + w < k_end;
+                    of[pack].set(w, inside ? from[w * (LIE == 2 ? x_step : k_step)] : T());
+                }
+            }
+            from += X_STEP * x_step + K_STEP * k_step;
+        }
+        side.from += DEPTH * k_step;
+        side.k_end -= DEPTH;
+    }
+};
+
+static __device__ __forceinline__ float fuse_multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+static __device__ __forceinline__ double fuse_multiply_add(double a, double b, double c) { return __fma_rn(a, b, c); }
+static __device__ __forceinline__ int fuse_multiply_add(int a, int b, int c)
+{
+    return (int)((unsigned)a * (unsigned)b + (unsigned)c);
+}
+static __device__ __forceinline__ long long fuse_multiply_add(long long a, long long b, long long c)
+{
+    return (long long)((unsigned long long)a * (unsigned long long)b + (unsigned long long)c);
+}
+static __device__ __forceinline__ unsigned char fuse_multiply_add(unsigned char a, unsigned char b, unsigned char c)
+{
+    return (unsigned char)(a * b + c);
+}
+
+// The part of a product that is a block's, tile after tile: while one pair of tiles is multiplied, the next one is on its way.
+template <class P, class T, class A, int ROWS, int COLUMNS>
+static __device__ __forceinline__ void fuse_multiply(A (&product)[ROWS][COLUMNS], const fuse_side<T>& left, const fuse_side<T>& right)
+{
+    __shared__ alignas(16) typename P::LeftTile left_tile[2];
+    __shared__ alignas(16) typename P::RightTile right_tile[2];
+    typename P::LeftPacks left_packs(left);
+    typename P::RightPacks right_packs(right);
+    left_packs.read();
+    right_packs.read();
+    for (long long k = 0, now = 0; k < left.k_end; k += P::DEPTH, now ^= 1) {
+        P::put(left_tile[now], left_packs);
+        P::put(right_tile[now], right_packs);
+        __syncthreads();
+        if (k + P::DEPTH < left.k_end) {
+            left_packs.read();
+            right_packs.read();
+        }
+        P::multiply(product, left_tile[now], right_tile[now]);
+    }
+}
+
+// A tile of a product in plain arithmetic. Two warps lie side by side, SIZE / 32 below each other; a warp has 32 rows and
+// SIZE / 2 columns, a thread of its 4 by 8 has fours of neighbouring rows and columns. Inner positions ascend.
+template <class T, int SIZE, int L, int R> struct fuse_plain_product {
+    typedef decltype(fuse_to_compute(T())) A;
+    static constexpr int ROWS = 8, COLUMNS = SIZE / 16, DEPTH = 16, W = sizeof(T) < 8 ? 4 : 2;
+    // Four more columns than are used keep what is turned on its way in different banks.
+    typedef A Tile[DEPTH][SIZE + 4];
+    typedef Tile LeftTile, RightTile;
+    typedef fuse_packs<T, L, SIZE, DEPTH, W> LeftPacks;
+    typedef fuse_packs<T, R, SIZE, DEPTH, W> RightPacks;
+
+    static __device__ __forceinline__ int row(int i)
+    {
+        return threadIdx.x / 64 * 32 + i / 4 * 16 + threadIdx.x % 32 / 8 * 4 + i % 4;
+    }
+
+    static __device__ __forceinline__ int column(int j)
+    {
+        return threadIdx.x / 32 % 2 * (SIZE / 2) + j / 4 * 32 + threadIdx.x % 8 * 4 + j % 4;
+    }
+
+    template <int LIE> static __device__ __forceinline__ void put(Tile& tile, const fuse_packs<T, LIE, SIZE, DEPTH, W>& packs)
+    {
+#pragma unroll
+        for (int pack = 0; pack < packs.COUNT; ++pack) {
+            const int x = packs.x() + pack * packs.X_STEP, k = packs.k() + pack * packs.K_STEP;
+            fuse_pack<A, W> wide;
+#pragma unroll
+            for (int w = 0; w < W; ++w) wide.set(w, fuse_to_compute(packs.of[pack][w]));
+            if (LIE == 2) {
+                wide.store(&tile[k][x]);
+            } else {
+#pragma unroll
+                for (int w = 0; w < W; ++w) tile[k + w][x] = wide[w];
+            }
+        }
+    }
+
+    static __device__ __forceinline__ void multiply(A (&product)[ROWS][COLUMNS], const Tile& left_tile, const Tile& right_tile)
+    {
+#pragma unroll
+        for (int k = 0; k < DEPTH; ++k) {
+            fuse_pack<A, 4> left[ROWS / 4], right[COLUMNS / 4];
+#pragma unroll
+            for (int i = 0; i < ROWS; i += 4) left[i / 4].load(&left_tile[k][row(i)]);
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j += 4) right[j / 4].load(&right_tile[k][column(j)]);
+#pragma unroll
+            for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+                for (int j = 0; j < COLUMNS; ++j)
+                    product[i][j] = fuse_multiply_add(left[i / 4][i % 4], right[j / 4][j % 4], product[i][j]);
+        }
+    }
+};
+
+template <class T, int SIZE, int L, int R> struct fuse_product : fuse_plain_product<T, SIZE, L, R> {};
+
+#if __CUDA_ARCH__ >= 800
+// A tile of a product of halves on tensor cores, with sums in float. Two warps lie side by side, SIZE / 32 below each other;
+// a warp has 32 rows and SIZE / 2 columns and multiplies 16 by 16 with 16 by 8 elements at a time, which leaves every
+// thread with two neighbouring columns of a row and of the eighth row after it.
+template <class T, int SIZE, int L, int R> struct fuse_tensor_product {
+    static constexpr int ROWS = 4, COLUMNS = SIZE / 8, DEPTH = 32, W = 8;
+    // A tile keeps the order of its operand, with 16 bytes between its lines that keep them in different banks.
+    template <int LIE> struct Tile { T of[LIE == 2 ? DEPTH : SIZE][(LIE == 2 ? SIZE : DEPTH) + 8]; };
+    typedef Tile<L> LeftTile;
+    typedef Tile<R> RightTile;
+    typedef fuse_packs<T, L, SIZE, DEPTH, W> LeftPacks;
+    typedef fuse_packs<T, R, SIZE, DEPTH, W> RightPacks;
+
+    static __device__ __forceinline__ int row(int i)
+    {
+        return threadIdx.x / 64 * 32 + i * 8 + threadIdx.x % 32 / 4;
+    }
+
+    static __device__ __forceinline__ int column(int j)
+    {
+        return threadIdx.x / 32 % 2 * (SIZE / 2) + j / 2 * 8 + threadIdx.x % 4 * 2 + j % 2;
+    }
+
+    template <int LIE> static __device__ __forceinline__ void put(Tile<LIE>& tile, const fuse_packs<T, LIE, SIZE, DEPTH, W>& packs)
+    {
+#pragma unroll
+        for (int pack = 0; pack < packs.COUNT; ++pack) {
+            const int x = packs.x() + pack * packs.X_STEP, k = packs.k() + pack * packs.K_STEP;
+            packs.of[pack].store(LIE == 2 ? &tile.of[k][x] : &tile.of[x][k]);
+        }
+    }
+
+    static __device__ __forceinline__ void multiply(float (&product)[ROWS][COLUMNS], const Tile<L>& left_tile, const Tile<R>& right_tile)
+    {
+        const int m = threadIdx.x / 64 * 32, n = threadIdx.x / 32 % 2 * (SIZE / 2);
+#pragma unroll
+        for (int k = 0; k < DEPTH; k += 16) {
+            unsigned left[2][4], right[SIZE / 32][4];
+#pragma unroll
+            for (int i = 0; i < 2; ++i) square(left[i], left_tile, m + 16 * i, k);
+#pragma unroll
+            for (int j = 0; j < SIZE / 32; ++j) square(right[j], right_tile, n + 16 * j, k);
+#pragma unroll
+            for (int i = 0; i < 2; ++i)
+#pragma unroll
+                for (int j = 0; j < SIZE / 16; ++j) {
+                    float* upper = &product[2 * i][2 * j];
+                    float* lower = &product[2 * i + 1][2 * j];
+                    fuse_multiply_halves(T(), upper, lower, left[i], right[j / 2][j % 2], right[j / 2][j % 2 + 2]);
+                }
+        }
+    }
+
+    // 16 by 16 elements from (x, k) on, two of a thread in a register: x 0-7 and x 8-15 of k 0-7, then both of k 8-15.
+    template <int LIE> static __device__ __forceinline__ void square(unsigned (&to)[4], const Tile<LIE>& tile, int x, int k)
+    {
+        const int lane = threadIdx.x % 32;
+        if (LIE == 2) {
+            const unsigned at = (unsigned)__cvta_generic_to_shared(&tile.of[k + lane / 16 * 8 + lane % 8][x + lane / 8 % 2 * 8]);
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+        } else {
+            const unsigned at = (unsigned)__cvta_generic_to_shared(&tile.of[x + lane % 16][k + lane / 16 * 8]);
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+        }
+    }
+};
+#endif
+
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ void fuse_multiply_halves(fuse_bf16, float* upper, float* lower, const unsigned (&a)[4], unsigned b0, unsigned b1)
+{
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(upper[0]), "+f"(upper[1]), "+f"(lower[0]), "+f"(lower[1])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+template <int SIZE, int L, int R>
+struct fuse_product<fuse_bf16, SIZE, L, R> : fuse_tensor_product<fuse_bf16, SIZE, L, R> {};
+#endif
+
+__device__ __forceinline__ float fuse_exp(float x) { return expf(x); }
+__device__ __forceinline__ double fuse_exp(double x) { return exp(x); }
+
+#if defined(KERNEL_k0_matmul)
+// k0_matmul: map[broadcast(q.0, k.0), broadcast(q.1, k.1), q.2, k.2] product4 = product
+//   src/lib.rs:3  matmul(..)
+extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k0_matmul(
+    const fuse_bf16* left,
+    const fuse_matrix left_strides,
+    const fuse_bf16* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    fuse_bf16* product4_ptr,
+    const fuse_strides<RANK> product4_strides) {
+    typedef fuse_product<fuse_bf16, TILE, LEFT, RIGHT> tile;
+    const fuse_part<TILE> part(blockIdx.x, shape);
+    float product[tile::ROWS][tile::COLUMNS] = {};
+    fuse_multiply<tile>(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+#pragma unroll
+    for (int i = 0; i < tile::ROWS; ++i) {
+#pragma unroll
+        for (int access = 0; access < tile::COLUMNS / VEC; ++access) {
+            const int j = access * VEC;
+            const long long m = part.m + tile::row(i), n = part.n + tile::column(j);
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+            float product4_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float product2 = product[i][j + v];
+                product4_out[v] = product2;
+            }
+            fuse_write<STEP_0>(product4_ptr + fuse_offset<STEP_0>(at, product4_strides), product4_out, product4_strides.axis[RANK - 1]);
+        }
+    }
+}
+#endif
+
+#if defined(KERNEL_k1_max_sub_exp_sum)
+// k1_max_sub_exp_sum: row[broadcast(q.0, k.0), broadcast(q.1, k.1), q.2 | k.2] t1 = f32(product4); t4 = exp(sub(t1, max(t1))); cast13 = bf16(div(t4, sum(t4)))
+//   src/lib.rs:4  softmax(..)
+#if defined(ITEMS)
+#define THREADS (TEAM == 32 ? 128 : TEAM)
+extern "C" __global__ void __launch_bounds__(THREADS) k1_max_sub_exp_sum(
+    const fuse_bf16* product4_ptr,
+    const fuse_strides<RANK + INNER_RANK> product4_strides,
+    fuse_bf16* cast13_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast13_strides,
+    const fuse_extents<RANK> outer,
+    const fuse_extents<INNER_RANK> inner) {
+    const IDX len = (IDX)inner.points;
+    const int lane = threadIdx.x % TEAM;
+    const IDX row = (IDX)blockIdx.x * (THREADS / TEAM) + threadIdx.x / TEAM;
+    if (row < (IDX)outer.points) {
+        const fuse_at<RANK> at = fuse_unravel(row, outer);
+        const fuse_bf16* product4_row = product4_ptr + fuse_offset(at, product4_strides);
+        fuse_bf16* cast13_row = cast13_ptr + fuse_offset(at, cast13_strides);
+        constexpr int GROUPS2 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS2> max2_lanes;
+        fuse_pack<fuse_bf16, VEC> product4_in[ITEMS];
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (WHOLE || e < len) {
+                fuse_read<STEP_0>(product4_in[i], product4_row + fuse_along<RANK, STEP_0>(e, inner, product4_strides), product4_strides.axis[RANK + INNER_RANK - 1]);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (!WHOLE && e >= len) continue;
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float product4 = fuse_to_compute(product4_in[i][v]);
+                const float cast = product4;
+                max2_lanes.add(i, v, fuse_largest<float>::of(cast, e + v));
+            }
+            if (ITEMS <= 1024 / (TEAM * VEC)) { max2_lanes.fold(i); }
+        }
+        const float max2 = fuse_largest<float>::value(max2_lanes.total<(ITEMS <= 1024 / (TEAM * VEC))>());
+        float exp3_kept[ITEMS][VEC];
+        constexpr int GROUPS5 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS5> sum_lanes;
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (!WHOLE && e >= len) continue;
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float product4 = fuse_to_compute(product4_in[i][v]);
+                const float cast = product4;
+                const float sub = cast - max2;
+                const float exp3 = fuse_exp(sub);
+                exp3_kept[i][v] = exp3;
+                sum_lanes.add(i, v, fuse_sum<float>::of(exp3, e + v));
+            }
+            if (ITEMS <= 1024 / (TEAM * VEC)) { sum_lanes.fold(i); }
+        }
+        const float sum = fuse_sum<float>::value(sum_lanes.total<(ITEMS <= 1024 / (TEAM * VEC))>());
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (!WHOLE && e >= len) continue;
+            float cast13_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float exp3 = exp3_kept[i][v];
+                const float div = exp3 / sum;
+                const float cast2 = div;
+                cast13_out[v] = cast2;
+            }
+            fuse_write<STEP_1>(cast13_row + fuse_along<RANK, STEP_1>(e, inner, cast13_strides), cast13_out, cast13_strides.axis[RANK + INNER_RANK - 1]);
+        }
+    }
+}
+#elif defined(RESIDENT)
+#define THREADS TEAM
+#define ITEMS (16384 / (TEAM * VEC))
+extern "C" __global__ void __launch_bounds__(THREADS) k1_max_sub_exp_sum(
+    const fuse_bf16* product4_ptr,
+    const fuse_strides<RANK + INNER_RANK> product4_strides,
+    fuse_bf16* cast13_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast13_strides,
+    const fuse_extents<RANK> outer,
+    const fuse_extents<INNER_RANK> inner) {
+    const IDX len = (IDX)inner.points;
+    const int lane = threadIdx.x % TEAM;
+    extern __shared__ uint4 fuse_shared[];
+    const IDX room = (len + 15) / 16 * 16;
+    fuse_bf16* const product4_shared = (fuse_bf16*)(fuse_shared);
+    if (blockIdx.x < outer.points) {
+        const fuse_at<RANK> next = fuse_unravel((IDX)blockIdx.x, outer);
+        const fuse_bf16* product4_next = product4_ptr + fuse_offset(next, product4_strides);
+        for (IDX block = 0; block < len; block += 16384) {
+            for (IDX e = block + lane * VEC; e < min(len, block + 16384); e += TEAM * VEC) {
+                fuse_fetch<sizeof(fuse_bf16) * VEC>(product4_shared + e, product4_next + e);
+            }
+            fuse_end_fetches();
+        }
+    }
+    for (IDX row = (IDX)blockIdx.x; row < (IDX)outer.points; row += (IDX)gridDim.x) {
+        const fuse_at<RANK> at = fuse_unravel(row, outer);
+        const fuse_bf16* product4_row = product4_ptr + fuse_offset(at, product4_strides);
+        fuse_bf16* cast13_row = cast13_ptr + fuse_offset(at, cast13_strides);
+        const IDX next_row = row + (IDX)gridDim.x;
+        const bool more = next_row < (IDX)outer.points;
+        const fuse_at<RANK> next = fuse_unravel(more ? next_row : row, outer);
+        const fuse_bf16* product4_next = product4_ptr + fuse_offset(next, product4_strides);
+        constexpr int GROUPS2 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_blocks<2, fuse_largest<float>, TEAM, VEC, GROUPS2, true> max2_blocks(inner.points);
+        for (IDX block = 0; block < len; block += 16384) {
+            fuse_await_fetches((int)((len - 1 - block) / 16384));
+            fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS2> max2_lanes;
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<fuse_bf16, VEC> product4_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<1>(product4_in[i], product4_shared + e, 1);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float product4 = fuse_to_compute(product4_in[i][v]);
+                        const float cast = product4;
+                        max2_lanes.add(i, v, fuse_largest<float>::of(cast, e + v));
+                    }
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            max2_blocks.push(max2_lanes);
+        }
+        const float max2 = fuse_largest<float>::value(max2_blocks.total());
+        constexpr int GROUPS5 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_blocks<5, fuse_sum<float>, TEAM, VEC, GROUPS5, true> sum_blocks(inner.points);
+        for (IDX block = 0; block < len; block += 16384) {
+            fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS5> sum_lanes;
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<fuse_bf16, VEC> product4_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<1>(product4_in[i], product4_shared + e, 1);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float product4 = fuse_to_compute(product4_in[i][v]);
+                        const float cast = product4;
+                        const float sub = cast - max2;
+                        const float exp3 = fuse_exp(sub);
+                        sum_lanes.add(i, v, fuse_sum<float>::of(exp3, e + v));
+                    }
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            sum_blocks.push(sum_lanes);
+        }
+        const float sum = fuse_sum<float>::value(sum_blocks.total());
+        for (IDX block = 0; block < len; block += 16384) {
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<fuse_bf16, VEC> product4_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<1>(product4_in[i], product4_shared + e, 1);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (more && (WHOLE || e < len)) {
+                        fuse_fetch<sizeof(fuse_bf16) * VEC>(product4_shared + e, product4_next + e);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+                    float cast13_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float product4 = fuse_to_compute(product4_in[i][v]);
+                        const float cast = product4;
+                        const float sub = cast - max2;
+                        const float exp3 = fuse_exp(sub);
+                        const float div = exp3 / sum;
+                        const float cast2 = div;
+                        cast13_out[v] = cast2;
+                    }
+                    fuse_write<STEP_1>(cast13_row + fuse_along<RANK, STEP_1>(e, inner, cast13_strides), cast13_out, cast13_strides.axis[RANK + INNER_RANK - 1]);
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            fuse_end_fetches();
+        }
+    }
+}
+#else
+#define THREADS TEAM
+#define ITEMS (TEAM == 1024 ? 16 : 4)
+extern "C" __global__ void __launch_bounds__(THREADS) k1_max_sub_exp_sum(
+    const fuse_bf16* product4_ptr,
+    const fuse_strides<RANK + INNER_RANK> product4_strides,
+    fuse_bf16* cast13_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast13_strides,
+    const fuse_extents<RANK> outer,
+    const fuse_extents<INNER_RANK> inner) {
+    const IDX len = (IDX)inner.points;
+    const int lane = threadIdx.x % TEAM;
+    const IDX row = (IDX)blockIdx.x;
+    if (row < (IDX)outer.points) {
+        const fuse_at<RANK> at = fuse_unravel(row, outer);
+        const fuse_bf16* product4_row = product4_ptr + fuse_offset(at, product4_strides);
+        fuse_bf16* cast13_row = cast13_ptr + fuse_offset(at, cast13_strides);
+        constexpr int GROUPS2 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_blocks<2, fuse_largest<float>, TEAM, VEC, GROUPS2, false> max2_blocks(inner.points);
+        for (IDX block = 0; block < len; block += 16384) {
+            fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS2> max2_lanes;
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<fuse_bf16, VEC> product4_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<STEP_0>(product4_in[i], product4_row + fuse_along<RANK, STEP_0>(e, inner, product4_strides), product4_strides.axis[RANK + INNER_RANK - 1]);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float product4 = fuse_to_compute(product4_in[i][v]);
+                        const float cast = product4;
+                        max2_lanes.add(i, v, fuse_largest<float>::of(cast, e + v));
+                    }
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            max2_blocks.push(max2_lanes);
+        }
+        const float max2 = fuse_largest<float>::value(max2_blocks.total());
+        constexpr int GROUPS5 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_blocks<5, fuse_sum<float>, TEAM, VEC, GROUPS5, false> sum_blocks(inner.points);
+        for (IDX block = 0; block < len; block += 16384) {
+            fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS5> sum_lanes;
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<fuse_bf16, VEC> product4_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<STEP_0>(product4_in[i], product4_row + fuse_along<RANK, STEP_0>(e, inner, product4_strides), product4_strides.axis[RANK + INNER_RANK - 1]);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float product4 = fuse_to_compute(product4_in[i][v]);
+                        const float cast = product4;
+                        const float sub = cast - max2;
+                        const float exp3 = fuse_exp(sub);
+                        sum_lanes.add(i, v, fuse_sum<float>::of(exp3, e + v));
+                    }
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            sum_blocks.push(sum_lanes);
+        }
+        const float sum = fuse_sum<float>::value(sum_blocks.total());
+        for (IDX block = 0; block < len; block += 16384) {
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<fuse_bf16, VEC> product4_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<STEP_0>(product4_in[i], product4_row + fuse_along<RANK, STEP_0>(e, inner, product4_strides), product4_strides.axis[RANK + INNER_RANK - 1]);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+                    float cast13_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float product4 = fuse_to_compute(product4_in[i][v]);
+                        const float cast = product4;
+                        const float sub = cast - max2;
+                        const float exp3 = fuse_exp(sub);
+                        const float div = exp3 / sum;
+                        const float cast2 = div;
+                        cast13_out[v] = cast2;
+                    }
+                    fuse_write<STEP_1>(cast13_row + fuse_along<RANK, STEP_1>(e, inner, cast13_strides), cast13_out, cast13_strides.axis[RANK + INNER_RANK - 1]);
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+        }
+    }
+}
+#endif
+#endif
+
+#if defined(KERNEL_k2_matmul)
+// k2_matmul: map[broadcast(v.0, broadcast(q.0, k.0)), broadcast(v.1, broadcast(q.1, k.1)), q.2, v.3] product14 = product
+//   src/lib.rs:5  matmul(..)
+extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k2_matmul(
+    const fuse_bf16* left,
+    const fuse_matrix left_strides,
+    const fuse_bf16* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    fuse_bf16* product14_ptr,
+    const fuse_strides<RANK> product14_strides) {
+    typedef fuse_product<fuse_bf16, TILE, LEFT, RIGHT> tile;
+    const fuse_part<TILE> part(blockIdx.x, shape);
+    float product[tile::ROWS][tile::COLUMNS] = {};
+    fuse_multiply<tile>(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+#pragma unroll
+    for (int i = 0; i < tile::ROWS; ++i) {
+#pragma unroll
+        for (int access = 0; access < tile::COLUMNS / VEC; ++access) {
+            const int j = access * VEC;
+            const long long m = part.m + tile::row(i), n = part.n + tile::column(j);
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+            float product14_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float product2 = product[i][j + v];
+                product14_out[v] = product2;
+            }
+            fuse_write<STEP_0>(product14_ptr + fuse_offset<STEP_0>(at, product14_strides), product14_out, product14_strides.axis[RANK - 1]);
+        }
+    }
+}
+#endif
+

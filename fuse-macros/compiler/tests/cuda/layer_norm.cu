@@ -1,0 +1,879 @@
+// layer_norm
+
+// bfloat16: the upper half of a float, computed in float.
+struct fuse_bf16 { unsigned short bits; };
+
+static __device__ __forceinline__ float fuse_to_compute(fuse_bf16 x)
+{
+    return __uint_as_float((unsigned)x.bits << 16);
+}
+
+static __device__ __forceinline__ fuse_bf16 fuse_to_bf16(float x)
+{
+    fuse_bf16 narrow;
+#if __CUDA_ARCH__ >= 800
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(narrow.bits) : "f"(x));
+#else
+    // To nearest, ties to even; every NaN becomes the one the instruction gives.
+    const unsigned bits = __float_as_uint(x);
+    narrow.bits = x != x ? 0x7fff : (unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+#endif
+    return narrow;
+}
+
+static __device__ __forceinline__ float fuse_to_compute(float x) { return x; }
+static __device__ __forceinline__ double fuse_to_compute(double x) { return x; }
+static __device__ __forceinline__ long long fuse_to_compute(long long x) { return x; }
+static __device__ __forceinline__ int fuse_to_compute(int x) { return x; }
+static __device__ __forceinline__ unsigned char fuse_to_compute(unsigned char x) { return x; }
+static __device__ __forceinline__ bool fuse_to_compute(bool x) { return x; }
+
+// The element type T of what is computed in a wider one: to nearest and ties to even.
+template <class T> struct fuse_element {
+    template <class C> static __device__ __forceinline__ T of(C x) { return x; }
+    template <class C> static __device__ __forceinline__ C rounded(C x) { return of(x); }
+
+    static constexpr bool IN_PAIRS = false;
+    static __device__ __forceinline__ T of_bits(unsigned bits) { return (T)(bits & 0xff); }
+    static __device__ __forceinline__ unsigned bits(T x) { return x; }
+};
+
+template <> struct fuse_element<fuse_bf16> {
+    static __device__ __forceinline__ fuse_bf16 of(float x) { return fuse_to_bf16(x); }
+    static __device__ __forceinline__ fuse_bf16 of_bits(unsigned bits) { return {(unsigned short)bits}; }
+    static __device__ __forceinline__ unsigned bits(fuse_bf16 x) { return x.bits; }
+
+#if __CUDA_ARCH__ >= 800
+    static constexpr bool IN_PAIRS = true;
+    static __device__ __forceinline__ unsigned pair(float low, float high)
+    {
+        unsigned both;
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+        return both;
+    }
+
+    // The upper of a pair lies where a float has it.
+    static __device__ __forceinline__ float rounded(float x) { return __uint_as_float(pair(0.0f, x)); }
+#else
+    static constexpr bool IN_PAIRS = false;
+    static __device__ __forceinline__ float rounded(float x) { return fuse_to_compute(fuse_to_bf16(x)); }
+#endif
+};
+
+// Extents of the axes a kernel runs over; a division by one of them is a multiplication where positions are ints.
+struct fuse_divisor { IDX extent; unsigned magic, shift; };
+template <int N> struct fuse_extents { long long points; fuse_divisor axis[N]; };
+template <int N> struct fuse_strides { IDX axis[N]; };
+template <int N> struct fuse_at { IDX axis[N]; };
+
+static __device__ __forceinline__ int fuse_divide(int n, const fuse_divisor& by)
+{
+    return (int)((__umulhi((unsigned)n, by.magic) + (unsigned)n) >> by.shift);
+}
+
+static __device__ __forceinline__ long long fuse_divide(long long n, const fuse_divisor& by)
+{
+    return n / by.extent;
+}
+
+template <int N> static __device__ __forceinline__ fuse_at<N> fuse_unravel(IDX n, const fuse_extents<N>& extents)
+{
+    fuse_at<N> at;
+#pragma unroll
+    for (int k = N - 1; k > 0; --k) {
+        const IDX outer = fuse_divide(n, extents.axis[k]);
+        at.axis[k] = n - outer * extents.axis[k].extent;
+        n = outer;
+    }
+    at.axis[0] = n;
+    return at;
+}
+
+// The distance of a place from the first element; the axes of `at` are those of `strides` from FROM on. STEP is how far
+// neighbours along the last axis are apart where the text knows it: 0 not at all, 1 one element.
+template <int STEP = 2, int FROM = 0, int N, int M>
+static __device__ __forceinline__ IDX fuse_offset(const fuse_at<N>& at, const fuse_strides<M>& strides)
+{
+    IDX offset = STEP == 0 ? 0 : STEP == 1 ? at.axis[N - 1] : at.axis[N - 1] * strides.axis[FROM + N - 1];
+#pragma unroll
+    for (int k = 0; k < N - 1; ++k) offset += at.axis[k] * strides.axis[FROM + k];
+    return offset;
+}
+
+// The distance of element `e` of a row, column or line from its first one; STEP as for an offset.
+template <int OUTER, int STEP = 2, int INNER, int M>
+static __device__ __forceinline__ IDX fuse_along(IDX e, const fuse_extents<INNER>& inner, const fuse_strides<M>& strides)
+{
+    if constexpr (INNER > 1) return fuse_offset<STEP, OUTER>(fuse_unravel(e, inner), strides);
+    else return STEP == 0 ? 0 : STEP == 1 ? e : e * strides.axis[OUTER];
+}
+
+// A condition that a lambda knows when it is compiled.
+template <bool VALUE> struct fuse_bool { static constexpr bool value = VALUE; };
+
+template <int BYTES> struct fuse_word { using Type = uint4; };
+template <> struct fuse_word<8> { using Type = uint2; };
+template <> struct fuse_word<4> { using Type = unsigned; };
+template <> struct fuse_word<2> { using Type = unsigned short; };
+template <> struct fuse_word<1> { using Type = unsigned char; };
+
+// N neighbouring elements in registers, as they lie in memory: small ones share a register.
+template <class T, int N, bool SMALL = sizeof(T) < 4> struct fuse_pack {
+    struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Memory { T of[N]; } all;
+
+    __device__ __forceinline__ T operator[](int k) const { return all.of[k]; }
+    __device__ __forceinline__ void set(int k, T x) { all.of[k] = x; }
+    __device__ __forceinline__ void load(const T* from) { all = *(const Memory*)from; }
+    __device__ __forceinline__ void store(T* to) const { *(Memory*)to = all; }
+
+    template <class C> __device__ __forceinline__ void narrow(const C (&from)[N])
+    {
+#pragma unroll
+        for (int k = 0; k < N; ++k) set(k, fuse_element<T>::of(from[k]));
+    }
+};
+
+template <class T, int N> struct fuse_pack<T, N, true> {
+    static constexpr int BITS = 8 * sizeof(T), IN_WORD = 32 / BITS, WORDS = (N + IN_WORD - 1) / IN_WORD;
+    using Memory = typename fuse_word<sizeof(T) * N>::Type;
+    unsigned word[WORDS];
+
+    __device__ __forceinline__ T operator[](int k) const
+    {
+        return fuse_element<T>::of_bits(word[k / IN_WORD] >> k % IN_WORD * BITS);
+    }
+
+    // Elements are set in order.
+    __device__ __forceinline__ void set(int k, T x)
+    {
+        const unsigned bits = fuse_element<T>::bits(x) << k % IN_WORD * BITS;
+        word[k / IN_WORD] = k % IN_WORD == 0 ? bits : word[k / IN_WORD] | bits;
+    }
+
+    __device__ __forceinline__ void load(const T* from)
+    {
+        const Memory memory = *(const Memory*)from;
+        if constexpr (WORDS == 1) {
+            word[0] = memory;
+        } else {
+            word[0] = memory.x;
+            word[1] = memory.y;
+            if constexpr (WORDS == 4) {
+                word[2] = memory.z;
+                word[3] = memory.w;
+            }
+        }
+    }
+
+    __device__ __forceinline__ void store(T* to) const
+    {
+        if constexpr (WORDS == 1) *(Memory*)to = (Memory)word[0];
+        else if constexpr (WORDS == 2) *(Memory*)to = make_uint2(word[0], word[1]);
+        else *(Memory*)to = make_uint4(word[0], word[1], word[2], word[3]);
+    }
+
+    template <class C> __device__ __forceinline__ void narrow(const C (&from)[N])
+    {
+        if constexpr (fuse_element<T>::IN_PAIRS && N > 1) {
+#pragma unroll
+            for (int k = 0; k < WORDS; ++k) word[k] = fuse_element<T>::pair(from[2 * k], from[2 * k + 1]);
+        } else {
+#pragma unroll
+            for (int k = 0; k < N; ++k) set(k, fuse_element<T>::of(from[k]));
+        }
+    }
+};
+
+// Reads N neighbouring points. STEP says how far apart they are: 0 the same element, 1 the next, 2 `stride` elements on.
+// Points from `live` on do not exist and repeat the first one.
+template <int STEP, class T, int N>
+static __device__ __forceinline__ void fuse_read(fuse_pack<T, N>& to, const T* from, IDX stride, int live = N)
+{
+    if (STEP == 1 && live == N) return to.load(from);
+    if (STEP < 2) stride = STEP;
+    const T first = from[0];
+#pragma unroll
+    for (int k = 0; k < N; ++k) to.set(k, STEP > 0 && k > 0 && k < live ? from[k * stride] : first);
+}
+
+// Writes N neighbouring points, each rounded to the element type.
+template <int STEP, class T, int N, class C>
+static __device__ __forceinline__ void fuse_write(T* to, const C (&from)[N], IDX stride, int live = N)
+{
+    if (STEP == 1 && live == N) {
+        fuse_pack<T, N> pack;
+        pack.narrow(from);
+        return pack.store(to);
+    }
+    if (STEP < 2) stride = STEP;
+#pragma unroll
+    for (int k = 0; k < N; ++k) if (k < live) to[k * stride] = fuse_element<T>::of(from[k]);
+}
+
+// Reductions: what a lane carries, the neutral element, how lanes join, and the value at the end.
+static __device__ __forceinline__ float fuse_plus(float a, float b) { return a + b; }
+static __device__ __forceinline__ double fuse_plus(double a, double b) { return a + b; }
+static __device__ __forceinline__ long long fuse_plus(long long a, long long b)
+{
+    return (long long)((unsigned long long)a + (unsigned long long)b);
+}
+
+template <class V> struct fuse_sum {
+    using Acc = V;
+    static __device__ __forceinline__ Acc none() { return 0; }
+    template <class X> static __device__ __forceinline__ Acc of(X x, long long) { return (Acc)x; }
+    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return fuse_plus(a, b); }
+    static __device__ __forceinline__ Acc value(Acc a) { return a; }
+};
+
+// Another lane's value, word by word: of a butterfly, or of the first lane.
+template <class A, class F> static __device__ __forceinline__ A fuse_exchange(A x, F of_word)
+{
+    constexpr int WORDS = (sizeof(A) + 3) / 4;
+    union Words {
+        A value;
+        unsigned word[WORDS];
+        __device__ __forceinline__ Words() : word{} {}
+    } own, other;
+    own.value = x;
+#pragma unroll
+    for (int k = 0; k < WORDS; ++k) other.word[k] = of_word(own.word[k]);
+    return other.value;
+}
+
+template <class A> static __device__ __forceinline__ A fuse_shuffle(A x, int stride)
+{
+    return fuse_exchange(x, [=](unsigned word) { return __shfl_xor_sync(0xffffffffu, word, stride); });
+}
+
+template <class A> static __device__ __forceinline__ A fuse_from_first(A x)
+{
+    return fuse_exchange(x, [](unsigned word) { return __shfl_sync(0xffffffffu, word, 0); });
+}
+
+// The tree over the values of N neighbouring lanes of a warp, known to each of them.
+template <class R, int N, class A> static __device__ __forceinline__ A fuse_over_lanes(A x)
+{
+#pragma unroll
+    for (int s = 1; s < N; s *= 2) x = R::join(x, fuse_shuffle(x, s));
+    return x;
+}
+
+// The canonical row order: element e of a block of 16384 goes to lane e % 1024, lanes join in a tree of strides 1, 2, 4 .. 512.
+// Thread t of a team holds lanes GROUP * TEAM * PER + t * PER + v; groups no element reaches are neutral and left out.
+template <class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_lanes {
+    using Acc = typename R::Acc;
+    Acc lane[GROUPS][PER];
+
+    __device__ __forceinline__ fuse_lanes()
+    {
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g)
+#pragma unroll
+            for (int v = 0; v < PER; ++v) lane[g][v] = R::none();
+    }
+
+    __device__ __forceinline__ void add(int item, int v, Acc x)
+    {
+        lane[item % GROUPS][v] = R::join(lane[item % GROUPS][v], x);
+    }
+
+    // Joins the neighbouring lanes of one group, once all of its elements are there.
+    __device__ __forceinline__ void fold(int g)
+    {
+#pragma unroll
+        for (int s = 1; s < PER; s *= 2)
+#pragma unroll
+            for (int v = 0; v + s < PER; v += 2 * s) lane[g][v] = R::join(lane[g][v], lane[g][v + s]);
+    }
+
+    // The value of all lanes, known to every thread of the team. FOLDED: every group has been folded.
+    template <bool FOLDED = false> __device__ __forceinline__ Acc total()
+    {
+        Acc group[GROUPS];
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g) {
+            if (!FOLDED) fold(g);
+            group[g] = fuse_over_lanes<R, 32>(lane[g][0]);
+        }
+        if constexpr (TEAM_SIZE > 32) {
+            constexpr int WARPS = TEAM_SIZE / 32;
+            __shared__ alignas(16) unsigned char bytes[sizeof(Acc) * GROUPS * WARPS];
+            Acc* warps = (Acc*)bytes;
+            __syncthreads();
+            if (threadIdx.x % 32 == 0) {
+#pragma unroll
+                for (int g = 0; g < GROUPS; ++g) warps[g * WARPS + threadIdx.x / 32] = group[g];
+            }
+            __syncthreads();
+            if constexpr (WARPS == 32) {
+                return fuse_over_lanes<R, 32>(warps[threadIdx.x % 32]);
+            }
+#pragma unroll
+            for (int g = 0; g < GROUPS; ++g) {
+                Acc warp[WARPS];
+#pragma unroll
+                for (int w = 0; w < WARPS; ++w) warp[w] = warps[g * WARPS + w];
+#pragma unroll
+                for (int s = 1; s < WARPS; s *= 2)
+#pragma unroll
+                    for (int w = 0; w + s < WARPS; w += 2 * s) warp[w] = R::join(warp[w], warp[w + s]);
+                group[g] = warp[0];
+            }
+        }
+#pragma unroll
+        for (int s = 1; s < GROUPS; s *= 2)
+#pragma unroll
+            for (int g = 0; g + s < GROUPS; g += 2 * s) group[g] = R::join(group[g], group[g + s]);
+        return group[0];
+    }
+};
+
+// The canonical order above blocks of 16384 elements: consecutive blocks make at most 1024 chunks, which join in the lanes' tree.
+static __device__ __forceinline__ long long fuse_blocks_per_chunk(long long len)
+{
+    const long long blocks = (len + 16383) / 16384;
+    return blocks <= 1024 ? 1 : (blocks + 1023) / 1024;
+}
+
+// Joins block values as they come: like a binary counter, level k holds the value of 2^k chunks.
+template <class R> struct fuse_tree {
+    using Acc = typename R::Acc;
+    Acc level[11], chunk;
+    unsigned chunks;
+    long long per_chunk, in_chunk;
+
+    __device__ __forceinline__ fuse_tree(long long len) : chunks(0), per_chunk(fuse_blocks_per_chunk(len)), in_chunk(0) {}
+
+    __device__ __forceinline__ void push(Acc block)
+    {
+        chunk = in_chunk == 0 ? block : R::join(chunk, block);
+        if (++in_chunk == per_chunk) close();
+    }
+
+    __device__ __forceinline__ void close()
+    {
+        Acc carry = chunk;
+        bool open = true;
+#pragma unroll
+        for (int k = 0; k < 11; ++k) {
+            if (open && (chunks >> k & 1)) carry = R::join(level[k], carry);
+            else if (open) { level[k] = carry; open = false; }
+        }
+        ++chunks;
+        in_chunk = 0;
+    }
+
+    __device__ __forceinline__ Acc total()
+    {
+        if (in_chunk > 0) close();
+        Acc all = R::none();
+        bool any = false;
+#pragma unroll
+        for (int k = 0; k < 11; ++k) {
+            if (chunks >> k & 1) {
+                all = any ? R::join(level[k], all) : level[k];
+                any = true;
+            }
+        }
+        return all;
+    }
+};
+
+// The values of blocks, joined without a barrier a block: every warp leaves its part of a block in shared memory, and all
+// threads join what is there at the end, or now and then where a row is not SHORT. ID tells the reductions of a kernel apart.
+template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS, bool SHORT> struct fuse_blocks {
+    using Acc = typename R::Acc;
+    static constexpr int PENDING = 16, WARPS = TEAM_SIZE / 32, PARTS = GROUPS * WARPS;
+    fuse_tree<R> tree;
+    int pending;
+
+    __device__ __forceinline__ fuse_blocks(long long len) : tree(len), pending(0) {}
+
+    __device__ __forceinline__ Acc* parts(int block)
+    {
+        __shared__ alignas(16) unsigned char bytes[sizeof(Acc) * PENDING * PARTS];
+        return (Acc*)bytes + block * PARTS;
+    }
+
+    __device__ __forceinline__ void push(fuse_lanes<R, TEAM_SIZE, PER, GROUPS>& lanes)
+    {
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g) {
+            lanes.fold(g);
+            const Acc warp = fuse_over_lanes<R, 32>(lanes.lane[g][0]);
+            if (threadIdx.x % 32 == 0) parts(pending)[g * WARPS + threadIdx.x / 32] = warp;
+        }
+        ++pending;
+        if (!SHORT && pending == PENDING) join();
+    }
+
+    __device__ __forceinline__ Acc value(int block) { return fuse_over_lanes<R, PARTS>(parts(block)[threadIdx.x % PARTS]); }
+
+    __device__ __forceinline__ void join()
+    {
+        __syncthreads();
+        for (int block = 0; block < pending; ++block) tree.push(value(block));
+        __syncthreads();
+        pending = 0;
+    }
+
+    // The value of all blocks, known to every thread.
+    __device__ __forceinline__ Acc total()
+    {
+        if constexpr (SHORT) {
+            // A lane for each block. Blocks that are not there are left out: even a neutral value may change a sign.
+            __syncthreads();
+            const int lane = threadIdx.x % 32;
+            Acc all = R::none();
+            for (int block = 0; block < pending; ++block) {
+                const Acc x = value(block);
+                if (lane == block) all = x;
+            }
+#pragma unroll
+            for (int s = 1; s < PENDING; s *= 2) {
+                const Acc other = fuse_shuffle(all, s);
+                if ((lane ^ s) / s * s < pending) all = R::join(all, other);
+            }
+            __syncthreads();
+            return fuse_from_first(all);
+        } else {
+            join();
+            return tree.total();
+        }
+    }
+};
+
+// A copy from global to shared memory that goes on behind the thread (compute capability 8.0 and up): BYTES are 4, 8 or 16.
+template <int BYTES> static __device__ __forceinline__ void fuse_fetch(void* to, const void* from)
+{
+    const unsigned shared = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared), "l"(from), "n"(BYTES) : "memory");
+}
+
+// Ends a group of copies.
+static __device__ __forceinline__ void fuse_end_fetches() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+// Waits until no more than `behind` of this thread's last groups are on their way.
+static __device__ __forceinline__ void fuse_await_fetches(int behind)
+{
+    if (behind >= 3) asm volatile("cp.async.wait_group 3;" ::: "memory");
+    else if (behind == 2) asm volatile("cp.async.wait_group 2;" ::: "memory");
+    else if (behind == 1) asm volatile("cp.async.wait_group 1;" ::: "memory");
+    else asm volatile("cp.async.wait_group 0;" ::: "memory");
+}
+
+__device__ __forceinline__ float fuse_sqrt(float x) { return sqrtf(x); }
+__device__ __forceinline__ double fuse_sqrt(double x) { return sqrt(x); }
+
+#if defined(KERNEL_k0_sum_div_sub_mul)
+// k0_sum_div_sub_mul: row[x.0 | x.1] t1 = f32(x); t5 = sub(t1, div(sum(t1), x.1)); cast21 = bf16(add(mul(mul(t5, rsqrt(add(div(sum(mul(t5, t5)), x.1), 0.000009999999747378752))), f32(w)), f32(b)))
+//   src/lib.rs:2  layer_norm(..)
+#if defined(ITEMS)
+#define THREADS (TEAM == 32 ? 128 : TEAM)
+extern "C" __global__ void __launch_bounds__(THREADS) k0_sum_div_sub_mul(
+    const fuse_bf16* x_ptr,
+    const fuse_strides<RANK + INNER_RANK> x_strides,
+    const fuse_bf16* w_ptr,
+    const fuse_strides<RANK + INNER_RANK> w_strides,
+    const fuse_bf16* b_ptr,
+    const fuse_strides<RANK + INNER_RANK> b_strides,
+    fuse_bf16* cast21_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast21_strides,
+    const long long extent_size,
+    const fuse_extents<RANK> outer,
+    const fuse_extents<INNER_RANK> inner) {
+    const float extent = (float)extent_size;
+    const IDX len = (IDX)inner.points;
+    const int lane = threadIdx.x % TEAM;
+    const IDX row = (IDX)blockIdx.x * (THREADS / TEAM) + threadIdx.x / TEAM;
+    if (row < (IDX)outer.points) {
+        const fuse_at<RANK> at = fuse_unravel(row, outer);
+        const fuse_bf16* x_row = x_ptr + fuse_offset(at, x_strides);
+        const fuse_bf16* w_row = w_ptr + fuse_offset(at, w_strides);
+        const fuse_bf16* b_row = b_ptr + fuse_offset(at, b_strides);
+        fuse_bf16* cast21_row = cast21_ptr + fuse_offset(at, cast21_strides);
+        constexpr int GROUPS2 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS2> sum_lanes;
+        fuse_pack<fuse_bf16, VEC> x_in[ITEMS];
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (WHOLE || e < len) {
+                fuse_read<STEP_0>(x_in[i], x_row + fuse_along<RANK, STEP_0>(e, inner, x_strides), x_strides.axis[RANK + INNER_RANK - 1]);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (!WHOLE && e >= len) continue;
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float x = fuse_to_compute(x_in[i][v]);
+                const float cast = x;
+                sum_lanes.add(i, v, fuse_sum<float>::of(cast, e + v));
+            }
+            if (ITEMS <= 1024 / (TEAM * VEC)) { sum_lanes.fold(i); }
+        }
+        const float sum = fuse_sum<float>::value(sum_lanes.total<(ITEMS <= 1024 / (TEAM * VEC))>());
+        const float div = sum / extent;
+        float sub_kept[ITEMS][VEC];
+        constexpr int GROUPS7 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS7> sum2_lanes;
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (!WHOLE && e >= len) continue;
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float x = fuse_to_compute(x_in[i][v]);
+                const float cast = x;
+                const float sub = cast - div;
+                const float mul = sub * sub;
+                sub_kept[i][v] = sub;
+                sum2_lanes.add(i, v, fuse_sum<float>::of(mul, e + v));
+            }
+            if (ITEMS <= 1024 / (TEAM * VEC)) { sum2_lanes.fold(i); }
+        }
+        const float sum2 = fuse_sum<float>::value(sum2_lanes.total<(ITEMS <= 1024 / (TEAM * VEC))>());
+        const float div2 = sum2 / extent;
+        const float add = div2 + 1e-5f;
+        const float rsqrt2 = 1.0f / fuse_sqrt(add);
+        fuse_pack<fuse_bf16, VEC> w_in[ITEMS];
+        fuse_pack<fuse_bf16, VEC> b_in[ITEMS];
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (!WHOLE && e >= len) continue;
+            fuse_read<STEP_1>(w_in[i], w_row + fuse_along<RANK, STEP_1>(e, inner, w_strides), w_strides.axis[RANK + INNER_RANK - 1]);
+            fuse_read<STEP_2>(b_in[i], b_row + fuse_along<RANK, STEP_2>(e, inner, b_strides), b_strides.axis[RANK + INNER_RANK - 1]);
+            float cast21_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float sub = sub_kept[i][v];
+                const float mul2 = sub * rsqrt2;
+                const float w = fuse_to_compute(w_in[i][v]);
+                const float cast2 = w;
+                const float mul3 = mul2 * cast2;
+                const float b = fuse_to_compute(b_in[i][v]);
+                const float cast3 = b;
+                const float add2 = mul3 + cast3;
+                const float cast4 = add2;
+                cast21_out[v] = cast4;
+            }
+            fuse_write<STEP_3>(cast21_row + fuse_along<RANK, STEP_3>(e, inner, cast21_strides), cast21_out, cast21_strides.axis[RANK + INNER_RANK - 1]);
+        }
+    }
+}
+#elif defined(RESIDENT)
+#define THREADS TEAM
+#define ITEMS (16384 / (TEAM * VEC))
+extern "C" __global__ void __launch_bounds__(THREADS) k0_sum_div_sub_mul(
+    const fuse_bf16* x_ptr,
+    const fuse_strides<RANK + INNER_RANK> x_strides,
+    const fuse_bf16* w_ptr,
+    const fuse_strides<RANK + INNER_RANK> w_strides,
+    const fuse_bf16* b_ptr,
+    const fuse_strides<RANK + INNER_RANK> b_strides,
+    fuse_bf16* cast21_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast21_strides,
+    const long long extent_size,
+    const fuse_extents<RANK> outer,
+    const fuse_extents<INNER_RANK> inner) {
+    const float extent = (float)extent_size;
+    const IDX len = (IDX)inner.points;
+    const int lane = threadIdx.x % TEAM;
+    extern __shared__ uint4 fuse_shared[];
+    const IDX room = (len + 15) / 16 * 16;
+    fuse_bf16* const x_shared = (fuse_bf16*)(fuse_shared);
+    if (blockIdx.x < outer.points) {
+        const fuse_at<RANK> next = fuse_unravel((IDX)blockIdx.x, outer);
+        const fuse_bf16* x_next = x_ptr + fuse_offset(next, x_strides);
+        for (IDX block = 0; block < len; block += 16384) {
+            for (IDX e = block + lane * VEC; e < min(len, block + 16384); e += TEAM * VEC) {
+                fuse_fetch<sizeof(fuse_bf16) * VEC>(x_shared + e, x_next + e);
+            }
+            fuse_end_fetches();
+        }
+    }
+    for (IDX row = (IDX)blockIdx.x; row < (IDX)outer.points; row += (IDX)gridDim.x) {
+        const fuse_at<RANK> at = fuse_unravel(row, outer);
+        const fuse_bf16* x_row = x_ptr + fuse_offset(at, x_strides);
+        const fuse_bf16* w_row = w_ptr + fuse_offset(at, w_strides);
+        const fuse_bf16* b_row = b_ptr + fuse_offset(at, b_strides);
+        fuse_bf16* cast21_row = cast21_ptr + fuse_offset(at, cast21_strides);
+        const IDX next_row = row + (IDX)gridDim.x;
+        const bool more = next_row < (IDX)outer.points;
+        const fuse_at<RANK> next = fuse_unravel(more ? next_row : row, outer);
+        const fuse_bf16* x_next = x_ptr + fuse_offset(next, x_strides);
+        constexpr int GROUPS2 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_blocks<2, fuse_sum<float>, TEAM, VEC, GROUPS2, true> sum_blocks(inner.points);
+        for (IDX block = 0; block < len; block += 16384) {
+            fuse_await_fetches((int)((len - 1 - block) / 16384));
+            fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS2> sum_lanes;
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<fuse_bf16, VEC> x_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<1>(x_in[i], x_shared + e, 1);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float x = fuse_to_compute(x_in[i][v]);
+                        const float cast = x;
+                        sum_lanes.add(i, v, fuse_sum<float>::of(cast, e + v));
+                    }
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            sum_blocks.push(sum_lanes);
+        }
+        const float sum = fuse_sum<float>::value(sum_blocks.total());
+        const float div = sum / extent;
+        constexpr int GROUPS7 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_blocks<7, fuse_sum<float>, TEAM, VEC, GROUPS7, true> sum2_blocks(inner.points);
+        for (IDX block = 0; block < len; block += 16384) {
+            fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS7> sum2_lanes;
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<fuse_bf16, VEC> x_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<1>(x_in[i], x_shared + e, 1);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float x = fuse_to_compute(x_in[i][v]);
+                        const float cast = x;
+                        const float sub = cast - div;
+                        const float mul = sub * sub;
+                        sum2_lanes.add(i, v, fuse_sum<float>::of(mul, e + v));
+                    }
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            sum2_blocks.push(sum2_lanes);
+        }
+        const float sum2 = fuse_sum<float>::value(sum2_blocks.total());
+        const float div2 = sum2 / extent;
+        const float add = div2 + 1e-5f;
+        const float rsqrt2 = 1.0f / fuse_sqrt(add);
+        for (IDX block = 0; block < len; block += 16384) {
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<fuse_bf16, VEC> x_in[ITEMS];
+                fuse_pack<fuse_bf16, VEC> w_in[ITEMS];
+                fuse_pack<fuse_bf16, VEC> b_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<1>(x_in[i], x_shared + e, 1);
+                        fuse_read<STEP_1>(w_in[i], w_row + fuse_along<RANK, STEP_1>(e, inner, w_strides), w_strides.axis[RANK + INNER_RANK - 1]);
+                        fuse_read<STEP_2>(b_in[i], b_row + fuse_along<RANK, STEP_2>(e, inner, b_strides), b_strides.axis[RANK + INNER_RANK - 1]);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (more && (WHOLE || e < len)) {
+                        fuse_fetch<sizeof(fuse_bf16) * VEC>(x_shared + e, x_next + e);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+                    float cast21_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float x = fuse_to_compute(x_in[i][v]);
+                        const float cast = x;
+                        const float sub = cast - div;
+                        const float mul2 = sub * rsqrt2;
+                        const float w = fuse_to_compute(w_in[i][v]);
+                        const float cast2 = w;
+                        const float mul3 = mul2 * cast2;
+                        const float b = fuse_to_compute(b_in[i][v]);
+                        const float cast3 = b;
+                        const float add2 = mul3 + cast3;
+                        const float cast4 = add2;
+                        cast21_out[v] = cast4;
+                    }
+                    fuse_write<STEP_3>(cast21_row + fuse_along<RANK, STEP_3>(e, inner, cast21_strides), cast21_out, cast21_strides.axis[RANK + INNER_RANK - 1]);
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            fuse_end_fetches();
+        }
+    }
+}
+#else
+#define THREADS TEAM
+#define ITEMS (TEAM == 1024 ? 16 : 4)
+extern "C" __global__ void __launch_bounds__(THREADS) k0_sum_div_sub_mul(
+    const fuse_bf16* x_ptr,
+    const fuse_strides<RANK + INNER_RANK> x_strides,
+    const fuse_bf16* w_ptr,
+    const fuse_strides<RANK + INNER_RANK> w_strides,
+    const fuse_bf16* b_ptr,
+    const fuse_strides<RANK + INNER_RANK> b_strides,
+    fuse_bf16* cast21_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast21_strides,
+    const long long extent_size,
+    const fuse_extents<RANK> outer,
+    const fuse_extents<INNER_RANK> inner) {
+    const float extent = (float)extent_size;
+    const IDX len = (IDX)inner.points;
+    const int lane = threadIdx.x % TEAM;
+    const IDX row = (IDX)blockIdx.x;
+    if (row < (IDX)outer.points) {
+        const fuse_at<RANK> at = fuse_unravel(row, outer);
+        const fuse_bf16* x_row = x_ptr + fuse_offset(at, x_strides);
+        const fuse_bf16* w_row = w_ptr + fuse_offset(at, w_strides);
+        const fuse_bf16* b_row = b_ptr + fuse_offset(at, b_strides);
+        fuse_bf16* cast21_row = cast21_ptr + fuse_offset(at, cast21_strides);
+        constexpr int GROUPS2 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_blocks<2, fuse_sum<float>, TEAM, VEC, GROUPS2, false> sum_blocks(inner.points);
+        for (IDX block = 0; block < len; block += 16384) {
+            fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS2> sum_lanes;
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<fuse_bf16, VEC> x_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<STEP_0>(x_in[i], x_row + fuse_along<RANK, STEP_0>(e, inner, x_strides), x_strides.axis[RANK + INNER_RANK - 1]);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float x = fuse_to_compute(x_in[i][v]);
+                        const float cast = x;
+                        sum_lanes.add(i, v, fuse_sum<float>::of(cast, e + v));
+                    }
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            sum_blocks.push(sum_lanes);
+        }
+        const float sum = fuse_sum<float>::value(sum_blocks.total());
+        const float div = sum / extent;
+        constexpr int GROUPS7 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_blocks<7, fuse_sum<float>, TEAM, VEC, GROUPS7, false> sum2_blocks(inner.points);
+        for (IDX block = 0; block < len; block += 16384) {
+            fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS7> sum2_lanes;
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<fuse_bf16, VEC> x_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<STEP_0>(x_in[i], x_row + fuse_along<RANK, STEP_0>(e, inner, x_strides), x_strides.axis[RANK + INNER_RANK - 1]);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float x = fuse_to_compute(x_in[i][v]);
+                        const float cast = x;
+                        const float sub = cast - div;
+                        const float mul = sub * sub;
+                        sum2_lanes.add(i, v, fuse_sum<float>::of(mul, e + v));
+                    }
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            sum2_blocks.push(sum2_lanes);
+        }
+        const float sum2 = fuse_sum<float>::value(sum2_blocks.total());
+        const float div2 = sum2 / extent;
+        const float add = div2 + 1e-5f;
+        const float rsqrt2 = 1.0f / fuse_sqrt(add);
+        for (IDX block = 0; block < len; block += 16384) {
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<fuse_bf16, VEC> x_in[ITEMS];
+                fuse_pack<fuse_bf16, VEC> w_in[ITEMS];
+                fuse_pack<fuse_bf16, VEC> b_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<STEP_0>(x_in[i], x_row + fuse_along<RANK, STEP_0>(e, inner, x_strides), x_strides.axis[RANK + INNER_RANK - 1]);
+                        fuse_read<STEP_1>(w_in[i], w_row + fuse_along<RANK, STEP_1>(e, inner, w_strides), w_strides.axis[RANK + INNER_RANK - 1]);
+                        fuse_read<STEP_2>(b_in[i], b_row + fuse_along<RANK, STEP_2>(e, inner, b_strides), b_strides.axis[RANK + INNER_RANK - 1]);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+                    float cast21_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float x = fuse_to_compute(x_in[i][v]);
+                        const float cast = x;
+                        const float sub = cast - div;
+                        const float mul2 = sub * rsqrt2;
+                        const float w = fuse_to_compute(w_in[i][v]);
+                        const float cast2 = w;
+                        const float mul3 = mul2 * cast2;
+                        const float b = fuse_to_compute(b_in[i][v]);
+                        const float cast3 = b;
+                        const float add2 = mul3 + cast3;
+                        const float cast4 = add2;
+                        cast21_out[v] = cast4;
+                    }
+                    fuse_write<STEP_3>(cast21_row + fuse_along<RANK, STEP_3>(e, inner, cast21_strides), cast21_out, cast21_strides.axis[RANK + INNER_RANK - 1]);
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+        }
+    }
+}
+#endif
+#endif
+
