@@ -28,8 +28,8 @@ fn line_of(call: impl FnOnce() -> Tensor<f32, 1>) -> u32 {
 #[test]
 fn a_failing_launch_panics_at_the_line_of_the_op() {
     let device = Device::cpu();
-    let x = Tensor::from_slice(&[1.0f32, 2.0], [2], &device);
-    let index = Tensor::from_slice(&[7i64], [1], &device);
+    let x = Tensor::from_slice(&[1.0f32, 2.0], [2], device);
+    let index = Tensor::from_slice(&[7i64], [1], device);
     set_hook(Box::new(|info| LINE.store(info.location().map_or(0, |at| at.line()), Ordering::Relaxed)));
     let eager = line_of(|| lookup::eager(&x, &index));
     let compiled = line_of(|| lookup(&x, &index));
