@@ -3,12 +3,14 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `FUSE_BACKEND` | `eager` runs the original of every compiled function; `auto`, or nothing, leaves it to the attribute |
+//! | `FUSE_MODE` | `default`, `reduce-overhead` or `max-autotune` for every compiled function, whatever its attribute says |
 //! | `FUSE_DEVICE` | the device of `Device::best()`: `cpu` or `cuda:N` |
 //! | `FUSE_LOG` | topics to write lines about: `compile,launch,cache,tune,break` |
 //! | `FUSE_CACHE_DIR` | the folder of compiled kernels, read by the cache on disk |
 //! | `FUSE_WITHOUT` | what to do without: libraries, as if they were not installed, and blocks of memory kept for later: `nvrtc,cublaslt,kept` |
 
 use crate::log;
+use fuse_compiler::options::Mode;
 use std::sync::OnceLock;
 
 /// Whether `FUSE_BACKEND` asks for the originals of compiled functions; read once.
@@ -20,6 +22,19 @@ pub(crate) fn wants_eager() -> bool {
             log::warn(format_args!("FUSE_BACKEND: unknown backend `{backend}`, known are auto, eager"));
             false
         })
+    })
+}
+
+/// The mode that `FUSE_MODE` asks for, whatever the attributes say; read once.
+pub(crate) fn mode() -> Option<Mode> {
+    static MODE: OnceLock<Option<Mode>> = OnceLock::new();
+    *MODE.get_or_init(|| {
+        let name = variable("FUSE_MODE")?;
+        let mode = Mode::from_word(&name);
+        if mode.is_none() {
+            log::warn(format_args!("FUSE_MODE: unknown mode `{name}`, known are {}", Mode::WORDS.join(", ")));
+        }
+        mode
     })
 }
 

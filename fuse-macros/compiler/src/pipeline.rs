@@ -3,7 +3,7 @@
 use crate::diag::Diagnostics;
 use crate::emit;
 use crate::graph::Graph;
-use crate::options::{Backend, Numerics, Options, Precision};
+use crate::options::{Backend, Mode, Numerics, Options, Precision};
 use crate::parse::{self, Function, Program};
 use crate::plan::{Plan, Step};
 use crate::report::Explanation;
@@ -114,7 +114,7 @@ fn compile_body(function: &Function, options: &Options, diag: &mut Diagnostics) 
         Backend::Auto => program.segments.iter().enumerate().map(|(k, graph)| plans(k, graph, options)).collect(),
         Backend::Eager => vec![],
     };
-    Some(Compiled { program, plans })
+    Some(Compiled { program, plans, mode: options.mode, dynamic: options.dynamic })
 }
 
 /// A captured function and the plans of its graphs.
@@ -123,6 +123,10 @@ pub struct Compiled {
     pub program: Program,
     /// The plans of each graph: one for operands that do not broadcast where nothing says whether they do, then one for all.
     pub plans: Vec<Vec<Plan>>,
+    /// What the graphs' calls are tuned for.
+    pub mode: Mode,
+    /// Whether extents may differ from call to call, where the attribute says so.
+    pub dynamic: Option<bool>,
 }
 
 impl Compiled {
@@ -229,6 +233,16 @@ fn without_dims(tokens: TokenStream) -> TokenStream {
 mod tests {
     use super::*;
     use quote::quote;
+
+    #[test]
+    fn segments_are_told_the_mode_unless_it_is_the_default() {
+        let item = quote! { fn f(x: &Tensor<f32, 1>) -> Tensor<f32, 1> { x * 2.0 } };
+        let emitted = |attribute: TokenStream| compile(attribute, item.clone()).to_string().replace(' ', "");
+        let told = "Config{mode:::fuse_runtime::rt::Mode::ReduceOverhead,dynamic:::core::option::Option::None";
+        assert!(emitted(quote!(mode = "reduce-overhead")).contains(told));
+        assert!(emitted(quote!(dynamic = true)).contains("dynamic:::core::option::Option::Some(true)"));
+        assert!(!emitted(quote!(mode = "default")).contains("Config"));
+    }
 
     #[test]
     fn plans_say_whether_products_may_contract() {

@@ -4,6 +4,7 @@ use super::cuda::Functions;
 use super::instantiate;
 use super::interp::Interp;
 use crate::rt::DynBody;
+use fuse_compiler::options::Mode;
 use fuse_compiler::plan::{Kernel, Plan, Step, abi};
 use fuse_compiler::types::DType;
 use std::borrow::Cow;
@@ -15,6 +16,8 @@ pub(crate) struct Program {
     pub plan: Plan,
     /// What the generic element types of the plan's text stand for.
     pub params: Vec<DType>,
+    /// What its calls are tuned for.
+    pub mode: Mode,
     /// The plan's kernels that have been loaded on GPUs.
     pub functions: Functions,
     /// Whether one of its kernels may meet an index out of range or an integer division by zero.
@@ -32,6 +35,7 @@ impl Program {
             may_fault: plan.steps.iter().any(|step| abi::may_fault(cpu_kernel(step))),
             plan,
             params: params.to_vec(),
+            mode: Mode::Default,
             functions: Functions::default(),
             interpreted: OnceLock::new(),
             source: OnceLock::new(),
@@ -41,6 +45,11 @@ impl Program {
     /// The same with the CUDA text that was emitted for it.
     pub fn with_source(self, source: &'static str) -> Self {
         Program { source: OnceLock::from(Cow::Borrowed(source)), ..self }
+    }
+
+    /// The same with calls tuned for something.
+    pub fn with_mode(self, mode: Mode) -> Self {
+        Program { mode, ..self }
     }
 
     /// The CUDA text.

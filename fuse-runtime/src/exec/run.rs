@@ -9,6 +9,7 @@ use super::symbols::Sizes;
 use crate::cuda::Context;
 use crate::device::Device;
 use crate::error::Result;
+use crate::log::{self, Topic};
 use crate::raw::RawTensor;
 use crate::rt::{CallFacts, Draw, DynBody, Scalar};
 use fuse_compiler::plan::{Expr, Kernel, Plan, Step};
@@ -68,6 +69,7 @@ fn run_on_cuda(
     draws: &[Draw],
 ) -> Result<()> {
     let (program, context) = (call.program, Context::get(ordinal)?);
+    log::line(Topic::Launch, format_args!("`{}`, mode {}", program.plan.name, program.mode.word()));
     let cuda = CudaCall {
         context: &context,
         ordinal,

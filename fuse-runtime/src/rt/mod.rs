@@ -16,6 +16,7 @@ mod simd;
 pub use crate::math;
 pub use crate::reduce;
 pub use body::{Body, DynBody};
+pub use fuse_compiler::options::Mode;
 pub use glue::{WeakScalar, check_dim, fallible, launched, replace, solve_dim, weak_scalar};
 pub use graph::run_graph;
 pub use host::{HostInt, int, wants_eager};
@@ -24,7 +25,7 @@ pub use ins::Ins;
 pub use outs::Outs;
 pub use report::{explanation, tell_breaks};
 pub use scalar::{Scalar, scalar};
-pub use segment::{Inputs, Segment};
+pub use segment::{Config, Inputs, Segment};
 
 pub(crate) use indexed::Indexed;
 pub(crate) use ins::{CallFacts, Draw, LeafRun};

@@ -5,6 +5,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::exec::{self, Call, Program};
 use crate::raw::RawTensor;
+use fuse_compiler::options::Mode;
 use fuse_compiler::plan::Plan;
 use fuse_compiler::types::DType;
 use std::sync::{Arc, OnceLock, RwLock};
@@ -16,8 +17,23 @@ use std::sync::{Arc, OnceLock, RwLock};
 pub struct Segment {
     plans: &'static [&'static str],
     cuda: &'static str,
+    config: Config,
     read: OnceLock<Vec<Plan>>,
     programs: RwLock<Vec<Arc<Instance>>>,
+}
+
+/// What `#[compile(..)]` says about how a graph is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// `mode`.
+    pub mode: Mode,
+    /// `dynamic`.
+    pub dynamic: Option<bool>,
+}
+
+impl Config {
+    /// What holds where the attribute says nothing.
+    pub const DEFAULT: Config = Config { mode: Mode::Default, dynamic: None };
 }
 
 /// The programs of a segment for some element types, one a plan.
@@ -49,7 +65,12 @@ pub struct Inputs<'a> {
 impl Segment {
     /// A segment from the texts of its plans and the CUDA text of all their kernels.
     pub const fn new(plans: &'static [&'static str], cuda: &'static str) -> Self {
-        Segment { plans, cuda, read: OnceLock::new(), programs: RwLock::new(Vec::new()) }
+        Segment::configured(plans, cuda, Config::DEFAULT)
+    }
+
+    /// The same with what the attribute says.
+    pub const fn configured(plans: &'static [&'static str], cuda: &'static str, config: Config) -> Self {
+        Segment { plans, cuda, config, read: OnceLock::new(), programs: RwLock::new(Vec::new()) }
     }
 
     /// Runs the graph. After an error no tensor has changed.
@@ -73,7 +94,8 @@ impl Segment {
         if let Some(found) = find(&self.programs.read().unwrap_or_else(|poisoned| poisoned.into_inner())) {
             return found;
         }
-        let program = |plan: &Plan| Program::new(plan, params).with_source(self.cuda);
+        let mode = crate::env::mode().unwrap_or(self.config.mode);
+        let program = |plan: &Plan| Program::new(plan, params).with_source(self.cuda).with_mode(mode);
         let programs = self.plans().iter().map(program).collect();
         let made = Arc::new(Instance { params: params.to_vec(), programs });
         let mut list = self.programs.write().unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -3,6 +3,7 @@
 use super::given::given;
 use super::signature::Signature;
 use crate::emit::loops;
+use crate::options::Mode;
 use crate::parse::{Entry, Launch, Out, Piece, Program, Size, Step};
 use crate::pipeline::Compiled;
 use crate::plan::Plan;
@@ -152,9 +153,14 @@ impl Body<'_> {
         let cuda = self.cuda;
         let (inputs, scalars, sizes) = (&launch.inputs, &launch.scalars, &launch.sizes);
         let given = given(&self.program().body, self.signature);
+        let config = self.config();
+        let made = match &config {
+            None => quote!(new(&[#(#texts),*], #cuda)),
+            Some(config) => quote!(configured(&[#(#texts),*], #cuda, #config)),
+        };
         quote! {{
             #(#items)*
-            static SEGMENT: ::fuse_runtime::rt::Segment = ::fuse_runtime::rt::Segment::new(&[#(#texts),*], #cuda);
+            static SEGMENT: ::fuse_runtime::rt::Segment = ::fuse_runtime::rt::Segment::#made;
             SEGMENT.call(::fuse_runtime::rt::Inputs {
                 params: &[#(<#params as ::fuse_runtime::Element>::DTYPE),*],
                 tensors: &[#(#inputs.raw()),*],
@@ -165,6 +171,20 @@ impl Body<'_> {
                 device: ::fuse_runtime::Device::cpu(),
             })
         }}
+    }
+
+    /// What the attribute says about how the graphs are called, where it says something.
+    fn config(&self) -> Option<TokenStream> {
+        let Compiled { mode, dynamic, .. } = *self.compiled;
+        if mode == Mode::Default && dynamic.is_none() {
+            return None;
+        }
+        let mode = format_ident!("{mode:?}");
+        let dynamic = dynamic.map_or_else(|| quote!(None), |dynamic| quote!(Some(#dynamic)));
+        Some(quote!(::fuse_runtime::rt::Config {
+            mode: ::fuse_runtime::rt::Mode::#mode,
+            dynamic: ::core::option::Option::#dynamic,
+        }))
     }
 
     /// An element type as Rust.
