@@ -164,6 +164,67 @@ fn read_in_a_condition(x: &Tensor<f32, 1>) -> (Tensor<f32, 1>, usize) {
     (y, n)
 }
 
+/// Two graphs: the loop changes two tensors and binds one in every turn.
+#[compile]
+fn halved_until_small(x: &Tensor<f32, 1>, limit: f32) -> (Tensor<f32, 1>, Tensor<f32, 0>) {
+    let mut y = x * 3.0;
+    let before = y.clone();
+    let mut total = y.sum_all();
+    while y.abs().max_all().item() > limit {
+        let smaller = &y * 0.5;
+        total = total + smaller.sum_all();
+        y = smaller;
+    }
+    (y * before, total)
+}
+
+/// A turn writes what it does not read, reads what no turn writes, and hides a name.
+#[compile]
+fn flag_of_the_device(x: &Tensor<f32, 1>, w: &Tensor<f32, 1>) -> (Tensor<f32, 1>, Tensor<f32, 1>) {
+    let mut y = x.clone();
+    let mut last = w.clone();
+    while !y.abs().max_all().lt(0.5).item() {
+        let w = w * 2.0;
+        last = w.exp();
+        y = y * 0.25;
+    }
+    (y, last + w)
+}
+
+#[compile]
+fn changing_extents(x: &Tensor<f32, 1>) -> Tensor<f32, 1> {
+    let mut y = x.clone();
+    while y.abs().sum_all().item() > 1.0 {
+        let half = y.size(0) / 2;
+        y = y.narrow(0, 0, half) * 0.5;
+    }
+    y
+}
+
+#[compile]
+fn exchanged(x: &Tensor<f32, 1>) -> (Tensor<f32, 1>, Tensor<f32, 1>) {
+    let (mut a, mut b) = (x.clone(), x * 2.0);
+    while a.abs().sum_all().item() > 0.5 {
+        let next = &b * 0.25;
+        b = a;
+        a = next;
+    }
+    (a, b)
+}
+
+#[compile]
+fn inner_loop(x: &Tensor<f32, 1>, n: usize) -> Tensor<f32, 1> {
+    let mut y = x.clone();
+    for i in 0..n {
+        let limit = 1.0 / (i + 1) as f32;
+        while y.abs().sum_all().item() > limit {
+            y = y * 0.5;
+        }
+        y = y + 1.0;
+    }
+    y
+}
+
 #[compile]
 fn largest_element(x: &Tensor<f32, 1>) -> f32 {
     let v = x.exp().to_vec();
@@ -314,6 +375,15 @@ fn iterations_carry_values() {
         same!(windows_and_steps(x, &[1.0, 2.0, 3.0]));
         same!(skipped_turns(x, &[true, false, false]));
         same!(read_in_a_condition(x));
+        for limit in [0.1, 2.0, 100.0] {
+            same!(halved_until_small(x, limit));
+        }
+        same!(flag_of_the_device(x, &w));
+        same!(changing_extents(x));
+        same!(exchanged(x));
+        for n in [0, 1, 3] {
+            same!(inner_loop(x, n));
+        }
         same!(largest_element(x));
         same!(losses(x));
         same!(zipped_tensors(x, &rows(), &HashMap::from([(1, w.clone())])));

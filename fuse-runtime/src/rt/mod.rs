@@ -1,6 +1,7 @@
 //! What emitted code talks to. Public for the macro, not for people: names here may change with any version.
 
 mod body;
+mod device_loop;
 mod glue;
 mod graph;
 mod host;
@@ -16,6 +17,7 @@ mod simd;
 pub use crate::math;
 pub use crate::reduce;
 pub use body::{Body, DynBody};
+pub use device_loop::while_loop;
 pub use fuse_compiler::options::Mode;
 pub use glue::{WeakScalar, check_dim, fallible, launched, replace, solve_dim, weak_scalar};
 pub use graph::run_graph;

@@ -3,6 +3,7 @@
 
 use super::Walker;
 use super::cont::Cont;
+use super::device_loop::REASON;
 use super::names::mentions;
 use super::program::{Piece, Step};
 use super::syntax::strip;
@@ -45,9 +46,12 @@ impl Walker<'_> {
 
     /// `while c { .. }` is `loop { if c { .. } else { break; } }`.
     pub fn while_loop(&mut self, expr: &Expr, each: &ExprWhile, cont: &Cont) {
+        if self.device_loop(expr, each, cont) {
+            return;
+        }
         let (cond, body) = (&each.cond, &each.body);
         let turn: Stmt = parse_quote!(if #cond #body else { break; });
-        let reason = (BreakKind::LOOP, "how often the loop runs is known only at run time");
+        let reason = (BreakKind::LOOP, REASON);
         self.region(expr, cont, Some(reason), |w, end| {
             let label = &each.label;
             let body = w.body(expr, |w| w.stmts(std::slice::from_ref(&turn), end));
@@ -57,7 +61,7 @@ impl Walker<'_> {
 
     /// Walks a `loop`.
     pub fn endless_loop(&mut self, expr: &Expr, each: &ExprLoop, cont: &Cont) {
-        let reason = (BreakKind::LOOP, "how often the loop runs is known only at run time");
+        let reason = (BreakKind::LOOP, REASON);
         self.region(expr, cont, Some(reason), |w, end| {
             let label = &each.label;
             let body = w.body(expr, |w| w.block(&each.body, end));

@@ -7,6 +7,7 @@ mod bind;
 mod branch;
 mod call;
 mod cont;
+mod device_loop;
 mod entry;
 mod eval;
 mod flags;
@@ -38,7 +39,7 @@ mod value;
 
 pub use entry::parameter_name;
 pub use options::{option_name, options};
-pub use program::{DimAt, Entry, Launch, Out, Piece, Program, Size, Step};
+pub use program::{DimAt, Entry, Launch, Loop, Out, Piece, Program, Size, State, Step};
 pub use types::{GenericNames, HostTy, may_hold_tensor};
 
 use crate::diag::{BreakKind, Diagnostics};

@@ -111,6 +111,8 @@ pub enum Step {
     },
     /// A graph is launched.
     Launch(Launch),
+    /// Two graphs take turns until a test fails.
+    Loop(Loop),
     /// A tensor behind a `&mut` gets its new value.
     Write {
         /// The variable of type `&mut Tensor`.
@@ -148,6 +150,30 @@ pub struct Launch {
     pub outs: Vec<Out>,
     /// The last op, at whose line failures are reported.
     pub at: Span,
+}
+
+/// `while` on tensor data.
+#[derive(Clone)]
+pub struct Loop {
+    /// The variables it changes.
+    pub state: Vec<State>,
+    /// The first test, whose one result is a bool of rank 0.
+    pub test: Launch,
+    /// A turn: its results are the new state and the test of the next turn.
+    pub turn: Launch,
+}
+
+/// A variable that a loop changes.
+#[derive(Clone)]
+pub struct State {
+    /// The variable.
+    pub local: Ident,
+    /// Which input of a turn it is, if a turn reads it.
+    pub read: Option<usize>,
+    /// Element type.
+    pub dtype: DType,
+    /// Number of dimensions.
+    pub rank: usize,
 }
 
 /// A result of a launch: `let [mut] local = ..;`.
@@ -211,6 +237,13 @@ impl fmt::Display for Steps<'_> {
                     }
                 }
                 Step::Launch(launch) => self.launch(launch, &pad, f)?,
+                Step::Loop(found) => {
+                    self.launch(&found.test, &pad, f)?;
+                    writeln!(f, "{pad}while {} {{", found.test.outs[0].local)?;
+                    self.launch(&found.turn, &format!("{pad}    "), f)?;
+                    let state: Vec<String> = found.state.iter().map(|state| state.local.to_string()).collect();
+                    writeln!(f, "{pad}}} [{}]", state.join(", "))?;
+                }
                 Step::Write { target, value } => writeln!(f, "{pad}* {target} = {value} ;")?,
                 Step::Nest(pieces) => {
                     f.write_str(&pad)?;

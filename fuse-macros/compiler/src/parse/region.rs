@@ -232,7 +232,7 @@ fn label_of(expr: &Expr) -> Option<Lifetime> {
 }
 
 /// The tokens that a report about control flow points at: all but its blocks.
-fn header(expr: &Expr) -> TokenStream {
+pub fn header(expr: &Expr) -> TokenStream {
     match strip(expr) {
         Expr::ForLoop(each) => {
             let (pat, iterated) = (&each.pat, &each.expr);

@@ -13,9 +13,10 @@ use super::syntax::{Jumps, has_effects, is_flat, strip};
 use super::types::HostTy;
 use super::value::{TensorKey, Value, Var};
 use crate::op::{Class, Op, OpEffect};
+use crate::types::DType;
 use proc_macro2::{TokenStream, TokenTree};
 use std::cell::RefCell;
-use syn::{BinOp, Expr, ExprIf};
+use syn::{BinOp, Expr, ExprBinary, ExprIf, UnOp};
 
 /// The most ops an arm may have to be worth computing for nothing.
 const MAX_OPS: usize = 8;
@@ -23,7 +24,7 @@ const MAX_OPS: usize = 8;
 /// Where the value of an arm goes.
 pub struct Arm {
     /// The value, once the arm was walked to its end.
-    value: RefCell<Option<Value>>,
+    pub value: RefCell<Option<Value>>,
     /// The names read after it.
     pub live: Names,
 }
@@ -74,9 +75,23 @@ impl Walker<'_> {
         Some(chosen)
     }
 
-    /// `x.item() > 0.2` as a tensor.
-    fn device_condition(&mut self, cond: &Expr) -> Option<TensorKey> {
-        let Expr::Binary(binary) = strip(cond) else { return None };
+    /// `x.item() > 0.2`, `flag.item()` or `!flag.item()` as a tensor.
+    pub fn device_condition(&mut self, cond: &Expr) -> Option<TensorKey> {
+        match strip(cond) {
+            Expr::Binary(binary) => self.device_comparison(cond, binary),
+            Expr::Unary(unary) if matches!(unary.op, UnOp::Not(_)) => {
+                let operand = self.device_condition(&unary.expr)?;
+                let call = Call::of(cond, Some((Operand::Tensor(operand), &unary.expr)), vec![]);
+                self.tensor_of(Op::named("logical_not"), call)
+            }
+            flag => match self.device_scalar(flag)? {
+                Operand::Tensor(key) if self.tensor(key).ty.dtype == DType::Bool => Some(key),
+                _ => None,
+            },
+        }
+    }
+
+    fn device_comparison(&mut self, cond: &Expr, binary: &ExprBinary) -> Option<TensorKey> {
         let name = match binary.op {
             BinOp::Lt(_) => "lt",
             BinOp::Le(_) => "le",
@@ -92,7 +107,11 @@ impl Walker<'_> {
             return None;
         }
         let call = Call::of(cond, Some((left, &binary.left)), vec![(right, &binary.right)]);
-        match self.apply(Op::named(name), call).ok()? {
+        self.tensor_of(Op::named(name), call)
+    }
+
+    fn tensor_of(&mut self, op: Op, call: Call) -> Option<TensorKey> {
+        match self.apply(op, call).ok()? {
             Value::Tensor { key, .. } => Some(key),
             _ => None,
         }
@@ -177,7 +196,7 @@ impl Walker<'_> {
 }
 
 /// Whether an arm does nothing but compute, as far as its syntax tells.
-fn is_pure(arm: &Expr, live: &Names) -> bool {
+pub fn is_pure(arm: &Expr, live: &Names) -> bool {
     let flat = match strip(arm) {
         Expr::Block(block) => is_flat(&block.block.stmts, live),
         Expr::If(_) => false,
@@ -210,7 +229,7 @@ fn is_cheap(op: Op) -> bool {
 }
 
 /// Reading a size or a plain scalar variable cannot fail and changes nothing.
-fn is_harmless(step: &Step) -> bool {
+pub fn is_harmless(step: &Step) -> bool {
     match step {
         Step::Size { .. } => true,
         Step::Scalar { value, .. } => is_plain(value.clone()),

@@ -4,9 +4,8 @@ use super::given::given;
 use super::signature::Signature;
 use crate::emit::loops;
 use crate::options::Mode;
-use crate::parse::{Entry, Launch, Out, Piece, Program, Size, Step};
+use crate::parse::{Entry, Launch, Loop, Out, Piece, Program, Size, Step};
 use crate::pipeline::Compiled;
-use crate::plan::Plan;
 use crate::types::DType;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -100,6 +99,7 @@ impl Body<'_> {
                 false => quote!(),
             },
             Step::Launch(launch) => self.launch(launch),
+            Step::Loop(found) => self.device_loop(found),
             // A GPU may find out later that the call that makes the value has failed.
             Step::Write { target, value } => quote!(::fuse_runtime::rt::replace(&mut *#target, #value);),
             Step::Nest(pieces) => self.pieces(pieces),
@@ -122,12 +122,10 @@ impl Body<'_> {
     }
 
     fn launch(&self, launch: &Launch) -> TokenStream {
-        let plans = &self.compiled.plans[launch.segment];
-        let raw = |k: usize| format_ident!("__raw{k}", span = Span::mixed_site());
         let raws: Vec<Ident> = (0..launch.outs.len()).map(raw).collect();
         let results = launch.outs.iter().zip(&raws).map(|(out, raw)| self.out(out, raw));
         let count = launch.outs.len();
-        let call = self.call(plans, launch);
+        let call = self.call(launch);
         // A panic is located at the outermost expansion that the call's tokens come from, so all of them, the parentheses
         // included, are the op's own.
         let launched = quote_spanned!(launch.at=> ::fuse_runtime::rt::launched::<#count>(#call));
@@ -138,30 +136,74 @@ impl Body<'_> {
     }
 
     fn out(&self, out: &Out, raw: &Ident) -> TokenStream {
-        let (local, rank) = (&out.local, Literal::usize_unsuffixed(out.rank));
-        let ty = self.element(out.dtype);
+        let (local, value) = (&out.local, self.tensor(out.dtype, out.rank, raw));
         let mutability = out.mutable.then(|| quote!(mut));
-        quote!(let #mutability #local = ::fuse_runtime::Tensor::<#ty, #rank>::from_raw(#raw);)
+        quote!(let #mutability #local = #value;)
     }
 
     /// A block that runs a graph: its loops, its plans, and the call.
-    fn call(&self, plans: &[Plan], launch: &Launch) -> TokenStream {
+    fn call(&self, launch: &Launch) -> TokenStream {
+        let name = format_ident!("SEGMENT");
+        let (segment, inputs) = (self.segment(&name, launch), self.inputs(launch));
+        quote! {{
+            #segment
+            #name.call(#inputs)
+        }}
+    }
+
+    /// A loop over two graphs; the variables it changes hold their last values behind it.
+    fn device_loop(&self, found: &Loop) -> TokenStream {
+        let (test, turn) = (format_ident!("TEST"), format_ident!("TURN"));
+        let segments = [self.segment(&test, &found.test), self.segment(&turn, &found.turn)];
+        let inputs = [self.inputs(&found.test), self.inputs(&found.turn)];
+        let [test_inputs, turn_inputs] = &inputs;
+        let state = found.state.iter().map(|state| {
+            let (local, read) = (&state.local, option(state.read));
+            quote!((#local.raw(), #read))
+        });
+        let raws: Vec<Ident> = (0..found.state.len()).map(raw).collect();
+        let results = found.state.iter().zip(&raws).map(|(state, raw)| {
+            let (local, value) = (&state.local, self.tensor(state.dtype, state.rank, raw));
+            quote!(#local = #value;)
+        });
+        let count = raws.len();
+        let launched = quote_spanned! {found.turn.at=>
+            ::fuse_runtime::rt::launched::<#count>({
+                #(#segments)*
+                ::fuse_runtime::rt::while_loop(&[#(#state),*], (&#test, #test_inputs), (&#turn, #turn_inputs))
+            })
+        };
+        quote! {
+            let [#(#raws),*] = #launched;
+            #(#results)*
+        }
+    }
+
+    /// The items of a graph: its loops, and a static of this name with its plans.
+    fn segment(&self, name: &Ident, launch: &Launch) -> TokenStream {
+        let plans = &self.compiled.plans[launch.segment];
         let items = plans.iter().map(loops::tokens);
-        let params: Vec<TokenStream> = self.program().generics.iter().map(|ident| quote!(#ident)).collect();
-        let bodies = plans.iter().flat_map(|plan| loops::instances(plan, &params));
         let texts = plans.iter().map(|plan| raw_string(&ron::to_string(plan).expect("a plan is plain data")));
-        let cuda = self.cuda;
-        let (inputs, scalars, sizes) = (&launch.inputs, &launch.scalars, &launch.sizes);
-        let given = given(&self.program().body, self.signature);
-        let config = self.config();
+        let (cuda, config) = (self.cuda, self.config());
         let made = match &config {
             None => quote!(new(&[#(#texts),*], #cuda)),
             Some(config) => quote!(configured(&[#(#texts),*], #cuda, #config)),
         };
-        quote! {{
+        quote! {
             #(#items)*
-            static SEGMENT: ::fuse_runtime::rt::Segment = ::fuse_runtime::rt::Segment::#made;
-            SEGMENT.call(::fuse_runtime::rt::Inputs {
+            static #name: ::fuse_runtime::rt::Segment = ::fuse_runtime::rt::Segment::#made;
+        }
+    }
+
+    /// What a graph is called with.
+    fn inputs(&self, launch: &Launch) -> TokenStream {
+        let params: Vec<TokenStream> = self.program().generics.iter().map(|ident| quote!(#ident)).collect();
+        let plans = &self.compiled.plans[launch.segment];
+        let bodies = plans.iter().flat_map(|plan| loops::instances(plan, &params));
+        let (inputs, scalars, sizes) = (&launch.inputs, &launch.scalars, &launch.sizes);
+        let given = given(&self.program().body, self.signature);
+        quote! {
+            ::fuse_runtime::rt::Inputs {
                 params: &[#(<#params as ::fuse_runtime::Element>::DTYPE),*],
                 tensors: &[#(#inputs.raw()),*],
                 given: &[#(#given),*],
@@ -169,8 +211,14 @@ impl Body<'_> {
                 host_ints: &[#(#sizes),*],
                 bodies: &[#(&#bodies),*],
                 device: ::fuse_runtime::Device::cpu(),
-            })
-        }}
+            }
+        }
+    }
+
+    /// A typed tensor from what a graph gave.
+    fn tensor(&self, dtype: DType, rank: usize, raw: &Ident) -> TokenStream {
+        let (ty, rank) = (self.element(dtype), Literal::usize_unsuffixed(rank));
+        quote!(::fuse_runtime::Tensor::<#ty, #rank>::from_raw(#raw))
     }
 
     /// What the attribute says about how the graphs are called, where it says something.
@@ -201,6 +249,18 @@ impl Body<'_> {
                 quote!(#name)
             }
         }
+    }
+}
+
+/// The variable of a result before it has a type.
+fn raw(k: usize) -> Ident {
+    format_ident!("__raw{k}", span = Span::mixed_site())
+}
+
+fn option(number: Option<usize>) -> TokenStream {
+    match number {
+        Some(number) => quote!(::core::option::Option::Some(#number)),
+        None => quote!(::core::option::Option::None),
     }
 }
 
