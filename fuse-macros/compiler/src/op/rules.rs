@@ -154,7 +154,10 @@ impl Rules<'_> {
 
     fn stretch(&mut self, left: &Dim, right: &Dim) -> Option<Dim> {
         let joint = Dim::broadcast(left.clone(), right.clone())?;
-        if left != right && *left != Dim::Const(1) && *right != Dim::Const(1) {
+        // What one extent has been broadcast to broadcasts with it.
+        let holds = |dim: &Dim| *dim == joint && matches!(dim, Dim::Broadcast(..));
+        let is_open = left != right && *left != Dim::Const(1) && *right != Dim::Const(1);
+        if is_open && !holds(left) && !holds(right) {
             let text = format!("`{}`: extents {{left}} and {{right}} neither are equal nor is one of them 1", self.op);
             self.checks.push(Check { left: left.clone(), right: right.clone(), broadcast: true, text });
         }

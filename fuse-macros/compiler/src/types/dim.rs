@@ -117,9 +117,19 @@ impl Dim {
             (Dim::Const(_), _) => Some(a),
             (_, Dim::Const(_)) => Some(b),
             _ => {
-                let (a, b) = if a <= b { (a, b) } else { (b, a) };
-                Some(Dim::Broadcast(Box::new(a), Box::new(b)))
+                let mut parts = [a.broadcast_parts(), b.broadcast_parts()].concat();
+                parts.sort();
+                parts.dedup();
+                parts.into_iter().rev().reduce(|joint, part| Dim::Broadcast(Box::new(part), Box::new(joint)))
             }
+        }
+    }
+
+    /// The extents of which a broadcast extent is one: broadcasting has no order, and once is as good as twice.
+    fn broadcast_parts(&self) -> Vec<Dim> {
+        match self {
+            Dim::Broadcast(a, b) => [a.broadcast_parts(), b.broadcast_parts()].concat(),
+            part => vec![part.clone()],
         }
     }
 
@@ -367,5 +377,7 @@ mod tests {
         assert_eq!(Dim::broadcast(Dim::Const(1), s(0)), Some(s(0)));
         assert_eq!(Dim::broadcast(Dim::Const(2), Dim::Const(3)), None);
         assert_eq!(Dim::broadcast(s(1), s(0)), Dim::broadcast(s(0), s(1)));
+        let joint = Dim::broadcast(s(0), s(1)).unwrap();
+        assert_eq!(Dim::broadcast(s(1), joint.clone()), Some(joint));
     }
 }

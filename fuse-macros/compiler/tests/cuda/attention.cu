@@ -1210,7 +1210,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_max_sub_exp_sum(
 #endif
 
 #if defined(KERNEL_k2_matmul)
-// k2_matmul: map[broadcast(v.0, broadcast(q.0, k.0)), broadcast(v.1, broadcast(q.1, k.1)), q.2, v.3] product14 = product
+// k2_matmul: map[broadcast(q.0, broadcast(k.0, v.0)), broadcast(q.1, broadcast(k.1, v.1)), q.2, v.3] product14 = product
 //   src/lib.rs:5  matmul(..)
 extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k2_matmul(
     const fuse_bf16* left,

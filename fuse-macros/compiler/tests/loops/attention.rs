@@ -38,7 +38,7 @@ impl ::fuse_runtime::rt::Body for k1_max_sub_exp_sum {
         }
     }
 }
-#[doc = "map[broadcast(v.0, broadcast(q.0, k.0)), broadcast(v.1, broadcast(q.1, k.1)), q.2, v.3] product14 = product"]
+#[doc = "map[broadcast(q.0, broadcast(k.0, v.0)), broadcast(q.1, broadcast(k.1, v.1)), q.2, v.3] product14 = product"]
 #[allow(non_camel_case_types)]
 struct k2_matmul;
 #[allow(unused, clippy::all)]

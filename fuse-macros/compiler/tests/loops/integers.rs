@@ -1,4 +1,4 @@
-#[doc = "map[broadcast(x.0, broadcast(x.0, y.0))] add5 = add(floor_divide(x, y), x)"]
+#[doc = "map[broadcast(x.0, y.0)] add5 = add(floor_divide(x, y), x)"]
 #[allow(non_camel_case_types)]
 struct k0_floor_divide_add;
 #[allow(unused, clippy::all)]
