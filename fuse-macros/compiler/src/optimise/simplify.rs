@@ -20,13 +20,24 @@ fn same_as(graph: &Graph, node: &Node) -> Option<Val> {
     let same_type = graph.node(first).outs[first.out as usize] == node.outs[0];
     match node.op.class {
         Class::View(kind) => is_identity_view(kind, node, same_type).then_some(first),
-        Class::Elementwise if node.op == Op::named("cast") => same_type.then_some(first),
+        Class::Elementwise if node.op == Op::named("cast") => match same_type {
+            true => Some(first),
+            false => narrow_again(graph, node),
+        },
         Class::Elementwise => {
             let facts = node.op.scalar.as_ref().map_or(&[][..], |s| s.facts);
             facts.iter().find_map(|fact| by_fact(graph, node, *fact)).filter(|v| graph.node(*v).outs[0] == node.outs[0])
         }
         _ => None,
     }
+}
+
+/// What a value was before it was brought to its compute type, if it goes back to its own: widening is exact.
+fn narrow_again(graph: &Graph, node: &Node) -> Option<Val> {
+    let wide = graph.node(node.args[0]);
+    let narrow = *wide.args.first().filter(|_| wide.op == node.op)?;
+    let ty = &graph.node(narrow).outs[narrow.out as usize];
+    (*ty == node.outs[0] && ty.dtype.compute() == wide.outs[0].dtype).then_some(narrow)
 }
 
 fn is_identity_view(kind: ViewKind, node: &Node, same_type: bool) -> bool {
@@ -146,6 +157,21 @@ mod tests {
             g.push(Op::named("size"), &[], vec![Attr::Dim(Dim::Const(768)), Attr::DType(DType::Compute(0))])
         });
         assert_eq!(generic, None);
+    }
+
+    #[test]
+    fn a_half_that_is_widened_and_narrowed_is_the_same() {
+        let back = |from, over, to| {
+            let mut g = Graph::new("test");
+            let x = g.input("x", from, 1);
+            let wide = g.push(Op::named("cast"), &[x], vec![Attr::DType(over)]);
+            g.outs = vec![g.push(Op::named("cast"), &[wide], vec![Attr::DType(to)])];
+            let g = run(g);
+            g.outs[0] == g.inputs[0]
+        };
+        assert!(back(DType::F16, DType::F32, DType::F16));
+        assert!(back(DType::Param(0), DType::Compute(0), DType::Param(0)));
+        assert!(!back(DType::F16, DType::F32, DType::BF16) && !back(DType::F32, DType::F16, DType::F32));
     }
 
     #[test]
