@@ -65,7 +65,9 @@ pub(super) const ROWS: &[OpInfo] = &[
         decompose: Some(|b, args, _| {
             let mut o = Ops(b);
             let index = o.unsqueeze(args[1], o.rank(args[1]));
-            vec![lookup(&mut o, args[0], index)]
+            let rows = lookup(&mut o, args[0], index);
+            // A single position comes back as a matrix of one row.
+            vec![if o.rank(args[1]) == 0 { o.squeeze(rows, 0) } else { rows }]
         }),
         ..FAULTY
     },

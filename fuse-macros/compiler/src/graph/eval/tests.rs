@@ -94,6 +94,13 @@ fn nan_wins_in_reductions_and_the_first_is_found() {
 }
 
 #[test]
+fn one_position_looks_up_a_vector() {
+    let index = Value::ints(DType::I64, &[], &[1]);
+    let row = op("embedding", &[f32s(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), index], vec![]);
+    assert_eq!((row.dims.as_slice(), row.as_floats()), (&[3][..], vec![4.0, 5.0, 6.0]));
+}
+
+#[test]
 fn layer_norm_of_large_values_does_not_overflow() {
     let x = f32s(&[1, 3], &[1e19, 2e19, 3e19]);
     let result = run(&[x, f32s(&[3], &[1.0; 3]), f32s(&[3], &[0.0; 3])], |g, v| {
