@@ -2,7 +2,7 @@
 
 use super::ParamKind::{Operand, ScalarOf};
 use super::rules::{self, Rules, Types};
-use super::{Accepts, Attr, Class, Fact, Num, OpEffect, OpInfo, Scalar, param};
+use super::{Accepts, Attr, Class, Fact, Gradient, Num, OpEffect, OpInfo, Ops, Pulled, Scalar, Val, param};
 use crate::types::{DType, Ty};
 
 /// One operand, of any number type.
@@ -29,6 +29,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             facts: &[Fact::Commutative, Fact::RightIdentity(-0.0), Fact::RightIdentityInt(0), Fact::Exact],
             ..Scalar::BASE
         }),
+        gradient: Gradient::Built(|_, c, _| c.g),
         ..BINARY
     },
     OpInfo {
@@ -43,6 +44,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             facts: &[Fact::RightIdentity(0.0), Fact::RightIdentityInt(0), Fact::Exact],
             ..Scalar::BASE
         }),
+        gradient: Gradient::Built(|o, c, k| if k == 0 { c.g } else { o.neg(c.g) }),
         ..BINARY
     },
     OpInfo {
@@ -57,6 +59,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             facts: &[Fact::Commutative, Fact::RightIdentity(1.0), Fact::RightIdentityInt(1), Fact::Exact],
             ..Scalar::BASE
         }),
+        gradient: Gradient::Built(|o, c, k| o.mul(c.g, c.x[1 - k])),
         ..BINARY
     },
     OpInfo {
@@ -72,6 +75,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             zero_fault: true,
             ..Scalar::BASE
         }),
+        gradient: Gradient::Built(quotient),
         ..DIVISION
     },
     OpInfo {
@@ -87,6 +91,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             zero_fault: true,
             ..Scalar::BASE
         }),
+        gradient: Gradient::Built(|o, c, k| remainder_of(o, c, k, truncated)),
         ..DIVISION
     },
     OpInfo {
@@ -100,6 +105,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             zero_fault: true,
             ..Scalar::BASE
         }),
+        gradient: Gradient::Undefined,
         ..DIVISION
     },
     OpInfo {
@@ -113,6 +119,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             zero_fault: true,
             ..Scalar::BASE
         }),
+        gradient: Gradient::Built(|o, c, k| remainder_of(o, c, k, |o, quotient| o.apply("floor", &[quotient]))),
         ..DIVISION
     },
     OpInfo {
@@ -127,6 +134,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             facts: &[Fact::Involution, Fact::Exact],
             ..Scalar::BASE
         }),
+        gradient: Gradient::Built(|o, c, _| o.neg(c.g)),
         ..UNARY
     },
     OpInfo {
@@ -138,6 +146,10 @@ pub(super) const ROWS: &[OpInfo] = &[
             eval: |x| unary(x, f64::abs, i64::wrapping_abs),
             facts: &[Fact::Idempotent, Fact::Exact],
             ..Scalar::BASE
+        }),
+        gradient: Gradient::Built(|o, c, _| {
+            let sign = sign(o, c.x[0]);
+            o.mul(c.g, sign)
         }),
         ..UNARY
     },
@@ -151,6 +163,11 @@ pub(super) const ROWS: &[OpInfo] = &[
             facts: &[Fact::Idempotent, Fact::Exact],
             ..Scalar::BASE
         }),
+        gradient: Gradient::Built(|o, c, _| {
+            // NaN lets its cotangent through, as in PyTorch.
+            let off = o.against_zero("le", c.y);
+            o.except(off, c.g)
+        }),
         ..UNARY
     },
     OpInfo {
@@ -163,6 +180,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             facts: &[Fact::Commutative, Fact::Exact],
             ..Scalar::BASE
         }),
+        gradient: Gradient::Built(|o, c, k| closer(o, c, k, "gt")),
         ..BINARY
     },
     OpInfo {
@@ -175,6 +193,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             facts: &[Fact::Commutative, Fact::Exact],
             ..Scalar::BASE
         }),
+        gradient: Gradient::Built(|o, c, k| closer(o, c, k, "lt")),
         ..BINARY
     },
     OpInfo {
@@ -191,6 +210,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             facts: &[Fact::Exact],
             ..Scalar::BASE
         }),
+        gradient: Gradient::Built(clamped),
         ..UNARY
     },
     OpInfo {
@@ -208,6 +228,17 @@ pub(super) const ROWS: &[OpInfo] = &[
             ..Scalar::BASE
         }),
         domain: (0.2, 3.0),
+        gradient: Gradient::Built(|o, c, _| {
+            // n x^(n-1), where n = 0 gives 0 * x^0 in place of 0 / x.
+            let n = c.args[1];
+            let below = o.against_zero("ne", n);
+            let below = o.cast(below, DType::I32);
+            let less = o.sub(n, below);
+            let power = o.apply("powi", &[c.x[0], less]);
+            let n = o.cast(n, o.dtype(power));
+            let slope = o.mul(n, power);
+            o.mul(c.g, slope)
+        }),
         ..UNARY
     },
 ];
@@ -215,6 +246,67 @@ pub(super) const ROWS: &[OpInfo] = &[
 fn powi_type(rules: &mut Rules, args: &[&Ty], _: &[Attr]) -> Types {
     rules::need_dtype(rules, args, 1, DType::I32)?;
     Ok(vec![Ty::new(args[0].dtype, rules.broadcast(args)?)])
+}
+
+/// `g / b` and `-g (a / b) / b`.
+fn quotient(o: &mut Ops, c: &Pulled, k: usize) -> Val {
+    if k == 0 {
+        return o.div(c.g, c.x[1]);
+    }
+    let quotient = o.div(c.x[0], c.x[1]);
+    let slope = o.div(quotient, c.x[1]);
+    let slope = o.neg(slope);
+    o.mul(c.g, slope)
+}
+
+/// `a - b whole(a / b)`: `g`, and `-g whole(a / b)`, the whole quotient being constant almost everywhere.
+fn remainder_of(o: &mut Ops, c: &Pulled, k: usize, whole: fn(&mut Ops, Val) -> Val) -> Val {
+    if k == 0 {
+        return c.g;
+    }
+    let quotient = o.div(c.x[0], c.x[1]);
+    let whole = whole(o, quotient);
+    let slope = o.neg(whole);
+    o.mul(c.g, slope)
+}
+
+/// The whole number next to a float on the side of zero.
+fn truncated(o: &mut Ops, x: Val) -> Val {
+    let negative = o.against_zero("lt", x);
+    let (up, down) = (o.apply("ceil", &[x]), o.apply("floor", &[x]));
+    o.choose(negative, up, down)
+}
+
+/// -1, 0 or 1.
+fn sign(o: &mut Ops, x: Val) -> Val {
+    let [above, below] = ["gt", "lt"].map(|compare| {
+        let side = o.against_zero(compare, x);
+        o.cast(side, o.dtype(x))
+    });
+    o.sub(above, below)
+}
+
+/// The cotangent goes to the operand that is not beaten, half of it where both are equal.
+fn closer(o: &mut Ops, c: &Pulled, k: usize, beaten: &str) -> Val {
+    let (own, other) = (c.x[k], c.x[1 - k]);
+    let equal = o.apply("eq", &[own, other]);
+    let half = o.scale(c.g, 0.5);
+    let shared = o.choose(equal, half, c.g);
+    let beaten = o.apply(beaten, &[own, other]);
+    o.except(beaten, shared)
+}
+
+/// The cotangent goes to the value within its bounds, the bounds themselves included, and else to the bound that holds.
+fn clamped(o: &mut Ops, c: &Pulled, k: usize) -> Val {
+    let &[x, min, max] = &c.x[..] else { unreachable!("clamp has three operands") };
+    let (left, right, joined) = match k {
+        0 => (("ge", x, min), ("le", x, max), "logical_and"),
+        1 => (("lt", x, min), ("lt", min, max), "logical_and"),
+        _ => (("gt", x, max), ("lt", max, min), "logical_or"),
+    };
+    let [left, right] = [left, right].map(|(compare, a, b)| o.apply(compare, &[a, b]));
+    let goes = o.apply(joined, &[left, right]);
+    o.only(goes, c.g)
 }
 
 fn unary(x: &[Num], float: fn(f64) -> f64, int: fn(i64) -> i64) -> Num {

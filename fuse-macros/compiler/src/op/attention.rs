@@ -3,8 +3,9 @@
 use super::ParamKind::{Bool, Mask, Tensor};
 use super::build::{Along, Ops};
 use super::matmul::{product_dims, wide_product};
+use super::norm::softmax_slope;
 use super::rules::{Fault, Rules, Types};
-use super::{Accepts, Attr, OpInfo, Val, param};
+use super::{Accepts, Attr, Gradient, OpInfo, Pulled, Val, param};
 use crate::types::{DType, Dim, Ty};
 
 pub(super) const ROWS: &[OpInfo] = &[OpInfo {
@@ -16,14 +17,13 @@ pub(super) const ROWS: &[OpInfo] = &[OpInfo {
     infer: attention_type,
     decompose: Some(|b, args, attrs| {
         let mut o = Ops(b);
-        let scores = scores(&mut o, args[0], args[1]);
-        let scores = masked(&mut o, scores, args.get(3).copied(), attrs[0].flag());
-        let weights = weights(&mut o, scores);
+        let weights = weights_of(&mut o, args, attrs[0].flag());
         // The second product has operands of one element type; its error bound covers this rounding.
         let weights = o.cast(weights, o.dtype(args[2]));
         let result = wide_product(&mut o, weights, args[2]);
         vec![o.cast(result, o.dtype(args[0]))]
     }),
+    gradient: Gradient::Built(attention_slope),
     ..OpInfo::BASE
 }];
 
@@ -56,16 +56,56 @@ fn fit_mask(rules: &mut Rules, scores: &[Dim], mask: &Ty, dtype: DType) -> Resul
     }
 }
 
+/// With weights P: `P^T g` for the values. With the scores' S = P (dP - sum(dP P)) for dP = g v^T: `S k` and `S^T q`, scaled,
+/// for the queries and keys, and S itself for a mask that is added.
+fn attention_slope(o: &mut Ops, c: &Pulled, k: usize) -> Val {
+    let &[query, key, value, ..] = c.args else { unreachable!("attention has three operands or more") };
+    let dtype = o.dtype(query);
+    let g = o.cast(c.g, dtype);
+    let weights = weights_of(o, c.args, c.attrs[0].flag());
+    if k == 2 {
+        let weights = o.cast(weights, dtype);
+        let turned = o.swap_last(weights);
+        return wide_product(o, turned, g);
+    }
+    let value = o.swap_last(value);
+    let of_weights = wide_product(o, g, value);
+    let of_scores = softmax_slope(o, weights, of_weights, o.rank(weights) - 1);
+    if k == 3 {
+        return of_scores;
+    }
+    let scale = scale(o, query);
+    let scaled = o.mul(of_scores, scale);
+    let scaled = o.cast(scaled, dtype);
+    match k {
+        0 => wide_product(o, scaled, key),
+        _ => {
+            let turned = o.swap_last(scaled);
+            wide_product(o, turned, query)
+        }
+    }
+}
+
+/// The softmax of the masked scores.
+fn weights_of(o: &mut Ops, args: &[Val], causal: bool) -> Val {
+    let scores = scores(o, args[0], args[1]);
+    let scores = masked(o, scores, args.get(3).copied(), causal);
+    weights(o, scores)
+}
+
 fn scores(o: &mut Ops, query: Val, key: Val) -> Val {
-    let compute = o.dtype(query).compute();
-    let depth = o.dims(query).pop().expect("the type rule wants rank 2 or more");
     let key = o.swap_last(key);
     let product = wide_product(o, query, key);
-    let depth = o.size(depth, compute);
-    // Two exactly rounded ops, so that a known depth gives a constant.
-    let root = o.apply("sqrt", &[depth]);
-    let scale = o.apply("recip", &[root]);
+    let scale = scale(o, query);
     o.mul(product, scale)
+}
+
+/// `1 / sqrt(d)`, by two exactly rounded ops, so that a known depth gives a constant.
+fn scale(o: &mut Ops, query: Val) -> Val {
+    let depth = o.dims(query).pop().expect("the type rule wants rank 2 or more");
+    let depth = o.size(depth, o.dtype(query).compute());
+    let root = o.apply("sqrt", &[depth]);
+    o.apply("recip", &[root])
 }
 
 fn masked(o: &mut Ops, scores: Val, mask: Option<Val>, causal: bool) -> Val {

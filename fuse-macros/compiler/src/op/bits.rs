@@ -2,10 +2,15 @@
 
 use super::ParamKind::Operand;
 use super::rules;
-use super::{Accepts, Class, Fact, Num, OpInfo, Scalar, param};
+use super::{Accepts, Class, Fact, Gradient, Num, OpInfo, Scalar, param};
 
-const UNARY: OpInfo =
-    OpInfo { class: Class::Elementwise, accepts: Accepts::Bits, infer: rules::elementwise, ..OpInfo::BASE };
+const UNARY: OpInfo = OpInfo {
+    class: Class::Elementwise,
+    accepts: Accepts::Bits,
+    infer: rules::elementwise,
+    gradient: Gradient::Undefined,
+    ..OpInfo::BASE
+};
 
 const BINARY: OpInfo = OpInfo { params: &[param("other", Operand)], ..UNARY };
 

@@ -12,7 +12,7 @@ pub trait Build {
 }
 
 /// Short names for building nodes.
-pub(crate) struct Ops<'a>(pub &'a mut dyn Build);
+pub struct Ops<'a>(pub &'a mut dyn Build);
 
 impl Ops<'_> {
     /// The type of a value.
@@ -184,7 +184,7 @@ impl Ops<'_> {
 
 /// What a reduction goes along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Along {
+pub enum Along {
     /// One axis.
     Axis(usize),
     /// All of them.

@@ -3,12 +3,13 @@
 use super::ParamKind::{Branch, Operand, Scalar as Weak, TensorOf};
 use super::build::Ops;
 use super::rules::{self, Rules, Types};
-use super::{Accepts, Attr, Class, Fact, Num, OpInfo, Scalar, param};
+use super::{Accepts, Attr, Class, Fact, Gradient, Num, OpInfo, Scalar, param};
 use crate::types::{DType, Ty};
 use std::cmp::Ordering;
 
 /// One operand, a bool result.
-const UNARY: OpInfo = OpInfo { class: Class::Elementwise, infer: rules::predicate, ..OpInfo::BASE };
+const UNARY: OpInfo =
+    OpInfo { class: Class::Elementwise, infer: rules::predicate, gradient: Gradient::Undefined, ..OpInfo::BASE };
 
 /// Two operands of one element type, a bool result.
 const BINARY: OpInfo = OpInfo { params: &[param("other", Operand)], ..UNARY };
@@ -154,6 +155,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             eval: |x| if x[0].truthy() { x[1] } else { x[2] },
             ..EXACT
         }),
+        gradient: Gradient::Built(|o, c, k| if k == 1 { o.only(c.args[0], c.g) } else { o.except(c.args[0], c.g) }),
         ..OpInfo::BASE
     },
     OpInfo {

@@ -3,12 +3,13 @@
 use super::ParamKind::{Bound, DType as Kind, Device, Dim as Size, Dims, Scalar as Weak};
 use super::build::Ops;
 use super::rules::{Fault, Rules, Types};
-use super::{Accepts, Attr, Call, Class, OpEffect, OpInfo, Param, Val, param};
+use super::{Accepts, Attr, Call, Class, Gradient, OpEffect, OpInfo, Param, Val, param};
 use crate::types::{DType, Dim, Ty};
 
 const SHAPED: &[Param] = &[param("shape", Dims), param("device", Device)];
 
-const SOURCE: OpInfo = OpInfo { call: Call::Function, params: SHAPED, infer: shaped, ..OpInfo::BASE };
+const SOURCE: OpInfo =
+    OpInfo { call: Call::Function, params: SHAPED, infer: shaped, gradient: Gradient::Zero, ..OpInfo::BASE };
 
 pub(super) const ROWS: &[OpInfo] = &[
     OpInfo {
@@ -93,6 +94,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         class: Class::Elementwise,
         params: &[param("dtype", Kind)],
         infer: |_, args, attrs| Ok(vec![args[0].with_dtype(attrs[0].dtype())]),
+        gradient: Gradient::Built(|_, c, _| c.g),
         ..OpInfo::BASE
     },
 ];

@@ -3,8 +3,8 @@
 use super::ParamKind::{Operand, Scalar as Weak};
 use super::num::erf;
 use super::rules;
-use super::{Accepts, Class, Fact, Num, OpInfo, Scalar, param};
-use std::f64::consts::{FRAC_1_SQRT_2, PI};
+use super::{Accepts, Class, Fact, Gradient, Num, OpInfo, Ops, Pulled, Scalar, Val, param};
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, PI};
 
 const UNARY: OpInfo =
     OpInfo { class: Class::Elementwise, accepts: Accepts::Float, infer: rules::elementwise, ..OpInfo::BASE };
@@ -16,6 +16,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         name: "exp",
         doc: "e to the power of each element",
         scalar: Some(Scalar { cuda: "fuse_exp({0})", rust: "m::exp({0})", eval: |x| Num::F(x[0].f().exp()), ..HEAVY }),
+        gradient: Gradient::Built(|o, c, _| o.mul(c.g, c.y)),
         ..UNARY
     },
     OpInfo {
@@ -23,6 +24,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         doc: "The natural logarithm",
         scalar: Some(Scalar { cuda: "fuse_ln({0})", rust: "m::ln({0})", eval: |x| Num::F(x[0].f().ln()), ..HEAVY }),
         domain: (0.1, 10.0),
+        gradient: Gradient::Built(|o, c, _| o.div(c.g, c.x[0])),
         ..UNARY
     },
     OpInfo {
@@ -36,6 +38,10 @@ pub(super) const ROWS: &[OpInfo] = &[
             ..HEAVY
         }),
         domain: (0.0, 10.0),
+        gradient: Gradient::Built(|o, c, _| {
+            let twice = o.scale(c.y, 2.0);
+            o.div(c.g, twice)
+        }),
         ..UNARY
     },
     OpInfo {
@@ -48,6 +54,13 @@ pub(super) const ROWS: &[OpInfo] = &[
             ..HEAVY
         }),
         domain: (0.1, 10.0),
+        gradient: Gradient::Built(|o, c, _| {
+            // d/dx x^(-1/2) = -1/2 x^(-3/2) = -1/2 y^3
+            let square = o.mul(c.y, c.y);
+            let cube = o.mul(square, c.y);
+            let slope = o.scale(cube, -0.5);
+            o.mul(c.g, slope)
+        }),
         ..UNARY
     },
     OpInfo {
@@ -61,6 +74,11 @@ pub(super) const ROWS: &[OpInfo] = &[
             ..Scalar::BASE
         }),
         domain: (0.1, 10.0),
+        gradient: Gradient::Built(|o, c, _| {
+            let square = o.mul(c.y, c.y);
+            let slope = o.neg(square);
+            o.mul(c.g, slope)
+        }),
         ..UNARY
     },
     OpInfo {
@@ -74,18 +92,28 @@ pub(super) const ROWS: &[OpInfo] = &[
             ..HEAVY
         }),
         domain: (0.1, 4.0),
+        gradient: Gradient::Built(power),
         ..UNARY
     },
     OpInfo {
         name: "sin",
         doc: "The sine of each element in radians",
         scalar: Some(Scalar { cuda: "fuse_sin({0})", rust: "m::sin({0})", eval: |x| Num::F(x[0].f().sin()), ..HEAVY }),
+        gradient: Gradient::Built(|o, c, _| {
+            let cos = o.apply("cos", &[c.x[0]]);
+            o.mul(c.g, cos)
+        }),
         ..UNARY
     },
     OpInfo {
         name: "cos",
         doc: "The cosine of each element in radians",
         scalar: Some(Scalar { cuda: "fuse_cos({0})", rust: "m::cos({0})", eval: |x| Num::F(x[0].f().cos()), ..HEAVY }),
+        gradient: Gradient::Built(|o, c, _| {
+            let sin = o.apply("sin", &[c.x[0]]);
+            let slope = o.neg(sin);
+            o.mul(c.g, slope)
+        }),
         ..UNARY
     },
     OpInfo {
@@ -97,12 +125,22 @@ pub(super) const ROWS: &[OpInfo] = &[
             eval: |x| Num::F(x[0].f().tanh()),
             ..HEAVY
         }),
+        gradient: Gradient::Built(|o, c, _| {
+            let square = o.mul(c.y, c.y);
+            let slope = one_less(o, square);
+            o.mul(c.g, slope)
+        }),
         ..UNARY
     },
     OpInfo {
         name: "erf",
         doc: "The error function",
         scalar: Some(Scalar { cuda: "fuse_erf({0})", rust: "m::erf({0})", eval: |x| Num::F(erf(x[0].f())), ..HEAVY }),
+        gradient: Gradient::Built(|o, c, _| {
+            let bell = bell(o, c.x[0], -1.0);
+            let slope = o.scale(bell, FRAC_2_SQRT_PI);
+            o.mul(c.g, slope)
+        }),
         ..UNARY
     },
     OpInfo {
@@ -113,6 +151,11 @@ pub(super) const ROWS: &[OpInfo] = &[
             rust: "m::sigmoid({0})",
             eval: |x| Num::F(1.0 / (1.0 + (-x[0].f()).exp())),
             ..HEAVY
+        }),
+        gradient: Gradient::Built(|o, c, _| {
+            let rest = one_less(o, c.y);
+            let slope = o.mul(c.y, rest);
+            o.mul(c.g, slope)
         }),
         ..UNARY
     },
@@ -125,6 +168,15 @@ pub(super) const ROWS: &[OpInfo] = &[
             eval: |x| Num::F(x[0].f() / (1.0 + (-x[0].f()).exp())),
             ..HEAVY
         }),
+        gradient: Gradient::Built(|o, c, _| {
+            // d/dx x s = s (1 + x (1 - s))
+            let gate = o.apply("sigmoid", &[c.x[0]]);
+            let rest = one_less(o, gate);
+            let rest = o.mul(c.x[0], rest);
+            let rest = o.shift(rest, 1.0);
+            let slope = o.mul(gate, rest);
+            o.mul(c.g, slope)
+        }),
         ..UNARY
     },
     OpInfo {
@@ -136,6 +188,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             eval: |x| Num::F(0.5 * x[0].f() * (1.0 + erf(x[0].f() * FRAC_1_SQRT_2))),
             ..HEAVY
         }),
+        gradient: Gradient::Built(gelu),
         ..UNARY
     },
     OpInfo {
@@ -150,6 +203,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             },
             ..HEAVY
         }),
+        gradient: Gradient::Built(gelu_tanh),
         ..UNARY
     },
     OpInfo {
@@ -163,6 +217,14 @@ pub(super) const ROWS: &[OpInfo] = &[
             facts: &[Fact::Exact],
             ..Scalar::BASE
         }),
+        gradient: Gradient::Built(|o, c, k| {
+            let positive = o.against_zero("gt", c.x[0]);
+            let below = o.mul(c.g, c.x[1 - k]);
+            match k {
+                0 => o.choose(positive, c.g, below),
+                _ => o.except(positive, below),
+            }
+        }),
         ..UNARY
     },
     OpInfo {
@@ -175,6 +237,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             facts: &[Fact::Idempotent, Fact::Exact],
             ..Scalar::BASE
         }),
+        gradient: Gradient::Zero,
         ..UNARY
     },
     OpInfo {
@@ -187,6 +250,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             facts: &[Fact::Idempotent, Fact::Exact],
             ..Scalar::BASE
         }),
+        gradient: Gradient::Zero,
         ..UNARY
     },
     OpInfo {
@@ -199,6 +263,77 @@ pub(super) const ROWS: &[OpInfo] = &[
             facts: &[Fact::Idempotent, Fact::Exact],
             ..Scalar::BASE
         }),
+        gradient: Gradient::Zero,
         ..UNARY
     },
 ];
+
+/// `1 - x`.
+fn one_less(o: &mut Ops, x: Val) -> Val {
+    let one = o.one(o.dtype(x));
+    o.sub(one, x)
+}
+
+/// `exp(c x^2)`.
+fn bell(o: &mut Ops, x: Val, c: f64) -> Val {
+    let square = o.mul(x, x);
+    let exponent = o.scale(square, c);
+    o.apply("exp", &[exponent])
+}
+
+/// `b a^(b-1)` and `a^b ln(a)`; 0 where the one is 0 times infinity at `b = 0`, and the other at `a = 0`.
+fn power(o: &mut Ops, c: &Pulled, k: usize) -> Val {
+    let (base, exponent) = (c.x[0], c.x[1]);
+    let at_zero = o.against_zero(["eq", "ge"][k], exponent);
+    let (slope, flat) = match k {
+        0 => {
+            let less = o.shift(exponent, -1.0);
+            let power = o.apply("powf", &[base, less]);
+            (o.mul(exponent, power), at_zero)
+        }
+        _ => {
+            let log = o.apply("ln", &[base]);
+            let nothing = o.against_zero("eq", base);
+            (o.mul(c.y, log), o.apply("logical_and", &[nothing, at_zero]))
+        }
+    };
+    let built = o.mul(c.g, slope);
+    o.except(flat, built)
+}
+
+/// d/dx x P(x) = P(x) + x p(x), with the normal distribution P and its density p.
+fn gelu(o: &mut Ops, c: &Pulled, _: usize) -> Val {
+    let x = c.x[0];
+    let scaled = o.scale(x, FRAC_1_SQRT_2);
+    let erf = o.apply("erf", &[scaled]);
+    let erf = o.shift(erf, 1.0);
+    let below = o.scale(erf, 0.5);
+    let bell = bell(o, x, -0.5);
+    let density = o.scale(bell, FRAC_2_SQRT_PI * FRAC_1_SQRT_2 * 0.5);
+    let density = o.mul(x, density);
+    let slope = o.add(below, density);
+    o.mul(c.g, slope)
+}
+
+/// With t = tanh(u) and u = a (x + b x^3): d/dx x/2 (1 + t) = (1 + t)/2 + x/2 (1 - t^2) a (1 + 3 b x^2).
+fn gelu_tanh(o: &mut Ops, c: &Pulled, _: usize) -> Val {
+    let (x, a, b) = (c.x[0], (2.0 / PI).sqrt(), 0.044715);
+    let square = o.mul(x, x);
+    let inner = o.scale(square, b);
+    let inner = o.shift(inner, 1.0);
+    let inner = o.mul(x, inner);
+    let inner = o.scale(inner, a);
+    let tanh = o.apply("tanh", &[inner]);
+    let left = o.shift(tanh, 1.0);
+    let left = o.scale(left, 0.5);
+    let tanh_square = o.mul(tanh, tanh);
+    let falling = one_less(o, tanh_square);
+    let rising = o.scale(square, 3.0 * b);
+    let rising = o.shift(rising, 1.0);
+    let rising = o.scale(rising, a);
+    let half = o.scale(x, 0.5);
+    let right = o.mul(falling, rising);
+    let right = o.mul(half, right);
+    let slope = o.add(left, right);
+    o.mul(c.g, slope)
+}

@@ -1,16 +1,18 @@
 //! What runs on the host: values in and out of graphs.
 
 use super::ParamKind::{Device, Dims};
-use super::{Call, Class, OpInfo, param};
+use super::{Call, Class, Gradient, OpInfo, param};
 use crate::types::Ty;
 
-const READ: OpInfo = OpInfo { class: Class::Host, infer: |_, _, _| Ok(vec![]), ..OpInfo::BASE };
+const READ: OpInfo =
+    OpInfo { class: Class::Host, infer: |_, _, _| Ok(vec![]), gradient: Gradient::Undefined, ..OpInfo::BASE };
 
 const UPLOAD: OpInfo = OpInfo {
     call: Call::Function,
     class: Class::Host,
     params: &[param("shape", Dims), param("device", Device)],
     infer: |_, _, attrs| Ok(vec![Ty::new(attrs[1].dtype(), attrs[0].dims())]),
+    gradient: Gradient::Zero,
     ..OpInfo::BASE
 };
 
@@ -24,6 +26,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         doc: "A copy of the tensor on a device",
         class: Class::Host,
         params: &[param("device", Device)],
+        gradient: Gradient::Undefined,
         ..OpInfo::BASE
     },
 ];

@@ -3,7 +3,7 @@
 use super::ParamKind::{Axis, Bool, Tensor, TensorOf};
 use super::build::Ops;
 use super::rules::{self, Fault, Rules, Types};
-use super::{Accepts, Attr, Call, Class, OpEffect, OpInfo, Param, Val, param};
+use super::{Accepts, Attr, Call, Class, Gradient, OpEffect, OpInfo, Param, Pulled, Val, param};
 use crate::types::{DType, Dim, Ty};
 
 const INDEX: Param = param("index", TensorOf(DType::I64));
@@ -68,6 +68,14 @@ pub(super) const ROWS: &[OpInfo] = &[
             let rows = lookup(&mut o, args[0], index);
             // A single position comes back as a matrix of one row.
             vec![if o.rank(args[1]) == 0 { o.squeeze(rows, 0) } else { rows }]
+        }),
+        gradient: Gradient::Built(|o, c, _| {
+            let (index, columns) = (c.args[1], o.dims(c.args[0])[1].clone());
+            let count = o.ty(index).numel();
+            let index = o.reshape(index, vec![count.clone(), Dim::Const(1)]);
+            let rows = o.reshape(c.g, vec![count, columns]);
+            let zeros = o.zeros(o.dims(c.args[0]), o.dtype(c.g));
+            scatter(o, [zeros, index, rows], 0, true)
         }),
         ..FAULTY
     },
@@ -136,6 +144,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         class: Class::Gather,
         params: &[INDEX, param("dim", Axis)],
         infer: take_type,
+        gradient: Gradient::Built(taken),
         ..FAULTY
     },
     OpInfo {
@@ -153,6 +162,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             rules::need_dtype(rules, args, 2, args[0].dtype)?;
             rules::same(rules, args, attrs)
         },
+        gradient: Gradient::Built(scattered),
         ..FAULTY
     },
 ];
@@ -167,6 +177,49 @@ fn take_type(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
 
 fn take(o: &mut Ops, x: Val, index: Val, axis: usize) -> Val {
     o.with("take", &[x, index], vec![Attr::Int(axis as i64)])
+}
+
+/// The cotangents added at the positions they were taken from. Axes along which the table was broadcast are summed later.
+fn taken(o: &mut Ops, c: &Pulled, _: usize) -> Val {
+    let (table, index) = (o.dims(c.args[0]), c.args[1]);
+    let mut dims = o.dims(c.g);
+    let axis = rules::axis_of(&c.attrs[0], table.len());
+    let place = axis + dims.len() - table.len();
+    dims[place] = table[axis].clone();
+    let zeros = o.zeros(dims, o.dtype(c.g));
+    scatter(o, [zeros, index, c.g], place, true)
+}
+
+/// What was written or added has the cotangent of its position. What was written over has none, be it by a later element
+/// for the same position.
+fn scattered(o: &mut Ops, c: &Pulled, k: usize) -> Val {
+    let (index, src, adds) = (c.args[1], o.dims(c.args[2]), c.attrs[1].flag());
+    let axis = rules::axis_of(&c.attrs[0], src.len());
+    match (k, adds) {
+        (0, true) => c.g,
+        (0, false) => {
+            let zeros = o.zeros(src, o.dtype(c.g));
+            scatter(o, [c.g, index, zeros], axis, false)
+        }
+        (_, true) => read_back(o, c.g, index, c.args[2], axis),
+        (_, false) => {
+            let places = o.positions(src[axis].clone(), axis, src.len());
+            let places = o.expand(places, src);
+            let unwritten = o.zeros(o.dims(c.g), DType::I64);
+            let last = scatter(o, [unwritten, index, places], axis, false);
+            let last = read_back(o, last, index, c.args[2], axis);
+            let stays = o.apply("eq", &[last, places]);
+            let back = read_back(o, c.g, index, c.args[2], axis);
+            o.only(stays, back)
+        }
+    }
+}
+
+/// What a result holds where the elements of `src` were scattered to.
+fn read_back(o: &mut Ops, result: Val, index: Val, src: Val, axis: usize) -> Val {
+    let covered = cut_like(o, result, src, Some(axis));
+    let taken = take(o, covered, index, axis);
+    o.expand(taken, o.dims(src))
 }
 
 /// Rows of a matrix by an index with an axis of extent 1 in the place of the columns.

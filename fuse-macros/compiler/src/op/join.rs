@@ -4,7 +4,7 @@ use super::ParamKind::{Axis, Dim as Size, Tensor, Tensors};
 use super::build::Ops;
 use super::rules::{self, Fault, Rules, Types};
 use super::views::{expanded, python_range};
-use super::{Attr, Call, Class, OpInfo, param};
+use super::{Attr, Call, Class, Gradient, OpInfo, Pulled, Val, param};
 use crate::types::{Dim, Ty};
 
 pub(super) const ROWS: &[OpInfo] = &[
@@ -15,6 +15,11 @@ pub(super) const ROWS: &[OpInfo] = &[
         class: Class::Join,
         params: &[param("tensors", Tensors), param("dim", Axis)],
         infer: cat_type,
+        gradient: Gradient::Built(|o, c, k| {
+            let axis = rules::axis_of(&c.attrs[0], o.rank(c.g));
+            let before = c.args[..k].iter().map(|&part| o.ty(part).dims[axis].clone()).fold(Dim::Const(0), Dim::add);
+            o.narrow(c.g, axis, before, o.ty(c.args[k]).dims[axis].clone())
+        }),
         ..OpInfo::BASE
     },
     OpInfo {
@@ -78,9 +83,21 @@ pub(super) const ROWS: &[OpInfo] = &[
             rules::need_dtype(rules, args, 1, args[0].dtype)?;
             rules::same(rules, args, attrs)
         },
+        gradient: Gradient::Built(written),
         ..OpInfo::BASE
     },
 ];
+
+/// The cotangent of what stays is zero where it is written over; that of what is written is the part there.
+fn written(o: &mut Ops, c: &Pulled, k: usize) -> Val {
+    let part = o.dims(c.args[1]);
+    let axis = rules::axis_of(&c.attrs[0], part.len());
+    if k == 1 {
+        return o.narrow(c.g, axis, c.attrs[1].dim(), part[axis].clone());
+    }
+    let zeros = o.zeros(part, o.dtype(c.g));
+    o.with("write", &[c.g, zeros], c.attrs.to_vec())
+}
 
 fn cat_type(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
     let first = first_tensor(rules, args)?;

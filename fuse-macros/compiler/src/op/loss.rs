@@ -2,8 +2,9 @@
 
 use super::ParamKind::{Choice, Dim as Size, TensorOf};
 use super::build::{Along, Ops};
+use super::norm::shifted_exps;
 use super::rules::{self, Fault, Rules, Types};
-use super::{Accepts, Attr, OpEffect, OpInfo, Val, param};
+use super::{Accepts, Attr, Gradient, OpEffect, OpInfo, Pulled, Val, param};
 use crate::types::{DType, Dim, Ty};
 
 /// What users name to choose how losses are taken together.
@@ -21,6 +22,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         infer: |rules, args, _| loss_type(rules, args, Kind::Mean),
         decompose: Some(|b, args, _| vec![loss(&mut Ops(b), args[0], args[1], Kind::Mean, Dim::Const(IGNORE_INDEX))]),
         effect: OpEffect::MayFault,
+        gradient: Gradient::Built(|o, c, _| loss_slope(o, c, Kind::Mean, Dim::Const(IGNORE_INDEX))),
         ..OpInfo::BASE
     },
     OpInfo {
@@ -33,6 +35,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             vec![loss(&mut Ops(b), args[0], args[1], Kind::of(&attrs[0]), attrs[1].dim())]
         }),
         effect: OpEffect::MayFault,
+        gradient: Gradient::Built(|o, c, _| loss_slope(o, c, Kind::of(&c.attrs[0]), c.attrs[1].dim())),
         ..OpInfo::BASE
     },
 ];
@@ -83,11 +86,7 @@ fn loss_type(rules: &mut Rules, args: &[&Ty], kind: Kind) -> Types {
 fn loss(o: &mut Ops, logits: Val, targets: Val, kind: Kind, ignore_index: Dim) -> Val {
     let dtype = o.dtype(logits);
     let axis = class_axis(o.rank(logits));
-    let ignore_index = o.size(ignore_index, DType::I64);
-    let ignored = o.apply("eq", &[targets, ignore_index]);
-    let class_0 = o.int(0);
-    let safe = o.choose(ignored, class_0, targets);
-    let safe = o.unsqueeze(safe, axis);
+    let Targets { ignored, safe } = Targets::read(o, targets, axis, ignore_index);
     let picked = o.with("take", &[logits, safe], vec![Attr::Int(axis as i64)]);
     let picked = o.squeeze(picked, axis);
     let picked = o.widen(picked);
@@ -110,11 +109,57 @@ fn loss(o: &mut Ops, logits: Val, targets: Val, kind: Kind, ignore_index: Dim) -
         Kind::Sum => o.reduce("sum", losses, Along::All),
         Kind::Mean => {
             let sum = o.reduce("sum", losses, Along::All);
-            let counted = o.apply("logical_not", &[ignored]);
-            let count = o.reduce("sum", counted, Along::All);
-            let count = o.cast(count, dtype.compute());
+            let count = counted(o, ignored, dtype.compute());
             o.div(sum, count)
         }
     };
     o.cast(result, dtype)
+}
+
+/// Which targets are left out, and the classes with another in their place, with an axis for the classes.
+struct Targets {
+    ignored: Val,
+    safe: Val,
+}
+
+impl Targets {
+    fn read(o: &mut Ops, targets: Val, axis: usize, ignore_index: Dim) -> Targets {
+        let ignore_index = o.size(ignore_index, DType::I64);
+        let ignored = o.apply("eq", &[targets, ignore_index]);
+        let class_0 = o.int(0);
+        let safe = o.choose(ignored, class_0, targets);
+        Targets { ignored, safe: o.unsqueeze(safe, axis) }
+    }
+}
+
+/// How many targets are not left out.
+fn counted(o: &mut Ops, ignored: Val, dtype: DType) -> Val {
+    let counted = o.apply("logical_not", &[ignored]);
+    let count = o.reduce("sum", counted, Along::All);
+    o.cast(count, dtype)
+}
+
+/// `g (softmax - 1)` at the target and `g softmax` at other classes, with the part of the cotangent that each loss has.
+fn loss_slope(o: &mut Ops, c: &Pulled, kind: Kind, ignore_index: Dim) -> Val {
+    let (logits, targets) = (c.args[0], c.args[1]);
+    let axis = class_axis(o.rank(logits));
+    let Targets { ignored, safe } = Targets::read(o, targets, axis, ignore_index);
+    let share = match kind {
+        Kind::None | Kind::Sum => c.g,
+        Kind::Mean => {
+            let count = counted(o, ignored, o.dtype(c.g));
+            o.div(c.g, count)
+        }
+    };
+    let share = o.except(ignored, share);
+    let share = o.unsqueeze(share, axis);
+
+    let parts = shifted_exps(o, logits, axis);
+    let weights = o.div(parts.exps, parts.sum);
+    let less = o.shift(weights, -1.0);
+    let dims = o.dims(logits);
+    let classes = o.positions(dims[axis].clone(), axis, dims.len());
+    let hit = o.apply("eq", &[classes, safe]);
+    let slope = o.choose(hit, less, weights);
+    o.mul(share, slope)
 }

@@ -3,7 +3,7 @@
 use super::ParamKind::Tensor;
 use super::build::Ops;
 use super::rules::{self, Fault, Rules, Types};
-use super::{Accepts, Attr, Call, Class, OpInfo, Val, param};
+use super::{Accepts, Attr, Call, Class, Gradient, OpInfo, Pulled, Val, param};
 use crate::types::{Dim, Ty};
 
 pub(super) const ROWS: &[OpInfo] = &[
@@ -25,6 +25,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         params: &[param("other", Tensor)],
         accepts: Accepts::Number,
         infer: product_type,
+        gradient: Gradient::Built(factor),
         ..OpInfo::BASE
     },
     OpInfo {
@@ -41,6 +42,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             let result = product_plus(&mut o, x, weight, args[2]);
             vec![if vector { o.squeeze(result, 0) } else { result }]
         }),
+        gradient: Gradient::Built(linear_slope),
         ..OpInfo::BASE
     },
     OpInfo {
@@ -68,6 +70,49 @@ pub(super) fn wide_product(o: &mut Ops, a: Val, b: Val) -> Val {
     let compute = o.dtype(a).compute();
     let attrs = if compute == o.dtype(a) { vec![] } else { vec![Attr::DType(compute)] };
     o.with("product", &[a, b], attrs)
+}
+
+/// `g b^T` and `a^T g`, in the operands' element type as in the product itself, not rounded below the compute type.
+fn factor(o: &mut Ops, c: &Pulled, k: usize) -> Val {
+    let (a, b) = (c.args[0], c.args[1]);
+    let g = o.cast(c.g, o.dtype(a));
+    if k == 0 {
+        let b = o.swap_last(b);
+        return wide_product(o, g, b);
+    }
+    // One matrix for a whole batch: the rows of the batch are rows of one product.
+    let (a, g) = match o.rank(b) {
+        2 => (rows(o, a), rows(o, g)),
+        _ => (a, g),
+    };
+    let a = o.swap_last(a);
+    wide_product(o, a, g)
+}
+
+/// All axes but the last as one.
+fn rows(o: &mut Ops, x: Val) -> Val {
+    let mut dims = o.dims(x);
+    let last = dims.pop().expect("rows have an axis");
+    let count = dims.into_iter().fold(Dim::Const(1), Dim::mul);
+    o.reshape(x, vec![count, last])
+}
+
+/// `g w`, `g^T x` and the sum of the rows of `g`.
+fn linear_slope(o: &mut Ops, c: &Pulled, k: usize) -> Val {
+    let (x, weight) = (c.args[0], c.args[1]);
+    let g = o.cast(c.g, o.dtype(x));
+    let g = rows(o, g);
+    match k {
+        0 => {
+            let product = wide_product(o, g, weight);
+            o.reshape(product, o.dims(x))
+        }
+        1 => {
+            let (g, x) = (o.swap_last(g), rows(o, x));
+            wide_product(o, g, x)
+        }
+        _ => c.g,
+    }
 }
 
 /// `a b + bias`, rounded once.

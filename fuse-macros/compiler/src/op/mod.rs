@@ -15,6 +15,7 @@ mod build;
 mod compare;
 mod create;
 mod float;
+mod gradient;
 mod handle;
 pub mod helpers;
 mod host;
@@ -28,13 +29,16 @@ mod norm;
 mod num;
 mod reduce;
 pub mod rules;
+mod slopes;
 mod source;
 #[cfg(test)]
 mod tests;
+mod unbroadcast;
 mod views;
 
 pub use attr::{Attr, Literal, Val};
-pub use build::Build;
+pub use build::{Along, Build, Ops};
+pub use gradient::{Gradient, Pull, Pulled};
 pub use handle::{Op, table};
 pub use num::Num;
 pub use rules::{Check, Fault, Rules, with_names};
@@ -85,6 +89,8 @@ pub struct OpInfo {
     pub scalar: Option<Scalar>,
     /// The graph of simpler ops a composite stands for.
     pub decompose: Option<Decompose>,
+    /// How the op is differentiated.
+    pub gradient: Gradient,
     /// What else than computing its values the op does.
     pub effect: OpEffect,
     /// Whether a receiver of rank 0 acts as one element along an axis, which is PyTorch's rule for most ops along axes.
@@ -112,6 +118,7 @@ impl OpInfo {
         infer: rules::same,
         scalar: None,
         decompose: None,
+        gradient: Gradient::Opened,
         effect: OpEffect::Pure,
         lone: false,
         domain: (-4.0, 4.0),

@@ -3,7 +3,7 @@
 use super::ParamKind::{Axis, Bool, ScalarOf, Tensor};
 use super::build::{Along, Ops};
 use super::rules::{self, Fault, Rules, Types};
-use super::{Accepts, Attr, OpEffect, OpInfo, Param, Val, param};
+use super::{Accepts, Attr, Gradient, OpEffect, OpInfo, Param, Pulled, Val, param};
 use crate::types::{DType, Dim, Ty};
 
 const ALONG: &[Param] = &[param("dim", Axis)];
@@ -23,6 +23,11 @@ pub(super) const ROWS: &[OpInfo] = &[
             let result = o.div(parts.exps, parts.sum);
             vec![o.cast(result, o.dtype(args[0]))]
         }),
+        gradient: Gradient::Built(|o, c, _| {
+            // y (g - sum(g y))
+            let axis = rules::axis_of(&c.attrs[0], o.rank(c.g));
+            softmax_slope(o, c.y, c.g, axis)
+        }),
         ..OpInfo::BASE
     },
     OpInfo {
@@ -40,6 +45,15 @@ pub(super) const ROWS: &[OpInfo] = &[
             let result = o.sub(parts.shifted, log);
             vec![o.cast(result, o.dtype(args[0]))]
         }),
+        gradient: Gradient::Built(|o, c, _| {
+            // g - exp(y) sum(g)
+            let along = Along::Axis(rules::axis_of(&c.attrs[0], o.rank(c.g)));
+            let sum = o.reduce("sum", c.g, along);
+            let sum = o.spread(sum, along);
+            let weights = o.apply("exp", &[c.y]);
+            let weighted = o.mul(weights, sum);
+            o.sub(c.g, weighted)
+        }),
         ..OpInfo::BASE
     },
     OpInfo {
@@ -51,22 +65,13 @@ pub(super) const ROWS: &[OpInfo] = &[
         decompose: Some(|b, args, _| {
             let &[x, weight, bias, eps] = args else { unreachable!("layer_norm has four operands") };
             let mut o = Ops(b);
-            let axes = o.rank(weight);
-            let wide = flat_tail(&mut o, x, axes);
-            let last = Along::Axis(o.rank(wide) - 1);
-            let mean = super::reduce::mean(&mut o, wide, last);
-            let mean = o.spread(mean, last);
-            let centred = o.sub(wide, mean);
-            // The same statements as in `var`, on the deviations that are needed anyway.
-            let square = o.mul(centred, centred);
-            let var = super::reduce::mean(&mut o, square, last);
-            let scale = inverse_deviation(&mut o, var, eps, last);
-            let scaled = o.mul(centred, scale);
-            let weighted = times_flat(&mut o, scaled, weight);
+            let normal = layer_normal(&mut o, x, weight, eps);
+            let weighted = times_flat(&mut o, normal.value, weight);
             let bias = flat(&mut o, bias);
             let result = o.add(weighted, bias);
             vec![restore(&mut o, result, x)]
         }),
+        gradient: Gradient::Built(|o, c, k| normalisation(o, c, k, layer_normal)),
         ..OpInfo::BASE
     },
     OpInfo {
@@ -78,16 +83,11 @@ pub(super) const ROWS: &[OpInfo] = &[
         decompose: Some(|b, args, _| {
             let &[x, weight, eps] = args else { unreachable!("rms_norm has three operands") };
             let mut o = Ops(b);
-            let axes = o.rank(weight);
-            let wide = flat_tail(&mut o, x, axes);
-            let last = Along::Axis(o.rank(wide) - 1);
-            let square = o.mul(wide, wide);
-            let mean = super::reduce::mean(&mut o, square, last);
-            let scale = inverse_deviation(&mut o, mean, eps, last);
-            let scaled = o.mul(wide, scale);
-            let result = times_flat(&mut o, scaled, weight);
+            let normal = rms_normal(&mut o, x, weight, eps);
+            let result = times_flat(&mut o, normal.value, weight);
             vec![restore(&mut o, result, x)]
         }),
+        gradient: Gradient::Built(|o, c, k| normalisation(o, c, k, rms_normal)),
         ..OpInfo::BASE
     },
     OpInfo {
@@ -126,6 +126,89 @@ pub(super) fn shifted_exps(o: &mut Ops, x: Val, axis: usize) -> Exps {
     let sum = o.reduce("sum", exps, along);
     let sum = o.spread(sum, along);
     Exps { shifted, exps, sum }
+}
+
+/// `y (g - sum(g y))`, the gradient of a softmax `y`.
+pub(super) fn softmax_slope(o: &mut Ops, y: Val, g: Val, axis: usize) -> Val {
+    let along = Along::Axis(axis);
+    let product = o.mul(g, y);
+    let sum = o.reduce("sum", product, along);
+    let sum = o.spread(sum, along);
+    let centred = o.sub(g, sum);
+    o.mul(y, centred)
+}
+
+/// Rows brought to unit size, in the compute type.
+struct Normal {
+    /// The rows.
+    value: Val,
+    /// What they were multiplied by.
+    scale: Val,
+    /// Whether their mean was taken off before.
+    centred: bool,
+}
+
+fn layer_normal(o: &mut Ops, x: Val, weight: Val, eps: Val) -> Normal {
+    let wide = flat_tail(o, x, o.rank(weight));
+    let last = Along::Axis(o.rank(wide) - 1);
+    let mean = super::reduce::mean(o, wide, last);
+    let mean = o.spread(mean, last);
+    let centred = o.sub(wide, mean);
+    // The same statements as in `var`, on the deviations that are needed anyway.
+    let square = o.mul(centred, centred);
+    let var = super::reduce::mean(o, square, last);
+    let scale = inverse_deviation(o, var, eps, last);
+    Normal { value: o.mul(centred, scale), scale, centred: true }
+}
+
+fn rms_normal(o: &mut Ops, x: Val, weight: Val, eps: Val) -> Normal {
+    let wide = flat_tail(o, x, o.rank(weight));
+    let last = Along::Axis(o.rank(wide) - 1);
+    let square = o.mul(wide, wide);
+    let mean = super::reduce::mean(o, square, last);
+    let scale = inverse_deviation(o, mean, eps, last);
+    Normal { value: o.mul(wide, scale), scale, centred: false }
+}
+
+/// With rows n of unit size and h = g w: `scale (h - mean(h) - n mean(h n))`, the mean of h only where rows are centred.
+/// The weight has `g n` and the bias `g`, summed over the rows.
+fn normalisation(o: &mut Ops, c: &Pulled, k: usize, normal: fn(&mut Ops, Val, Val, Val) -> Normal) -> Val {
+    let (x, weight, eps) = (c.args[0], c.args[1], *c.args.last().expect("eps comes last"));
+    let normal = normal(o, x, weight, eps);
+    let g = flat_tail(o, c.g, o.rank(weight));
+    let slope = match k {
+        0 => {
+            let h = times_flat(o, g, weight);
+            let last = Along::Axis(o.rank(h) - 1);
+            let product = o.mul(h, normal.value);
+            let along = super::reduce::mean(o, product, last);
+            let along = o.spread(along, last);
+            let along = o.mul(normal.value, along);
+            let rest = if normal.centred { less_mean(o, h, last) } else { h };
+            let rest = o.sub(rest, along);
+            o.mul(normal.scale, rest)
+        }
+        1 => o.mul(g, normal.value),
+        _ => g,
+    };
+    match k {
+        0 => o.reshape(slope, o.dims(x)),
+        _ => summed_rows(o, slope, weight),
+    }
+}
+
+/// A value less its mean.
+fn less_mean(o: &mut Ops, x: Val, along: Along) -> Val {
+    let mean = super::reduce::mean(o, x, along);
+    let mean = o.spread(mean, along);
+    o.sub(x, mean)
+}
+
+/// The sum of all rows, with the extents of the weight.
+fn summed_rows(o: &mut Ops, rows: Val, weight: Val) -> Val {
+    let row = o.dims(rows).pop().expect("rows have an axis");
+    let sum = o.sum_to(rows, vec![row]);
+    o.reshape(sum, o.dims(weight))
 }
 
 /// `1 / sqrt(var + eps)`, spread along the axis.

@@ -5,15 +5,17 @@
 use super::ParamKind::{Axis, Dim as Size};
 use super::build::{Along, Ops};
 use super::rules::{self, Fault, Rules, Types};
-use super::{Accepts, Attr, Class, Infer, OpInfo, Param, Reduction, Val, param};
+use super::slopes::{DEVIATION, FIRST_LARGEST, FIRST_SMALLEST, LENGTH, OTHERS, SHARED, SPREAD, VARIANCE, WEIGHTS};
+use super::{Accepts, Attr, Class, Gradient, Infer, OpInfo, Param, Reduction, Val, param};
 use crate::types::{DType, Dim, Ty};
 
 const ALONG: &[Param] = &[param("dim", Axis)];
+const UNDEFINED: Gradient = Gradient::Undefined;
 const CORRECTED: &[Param] = &[param("dim", Axis), param("correction", Size)];
 
 /// The three rows of a primitive reduction.
 macro_rules! primitive {
-    ($name:literal, $reduction:ident, $accepts:ident, $infer:expr, $doc:literal) => {
+    ($name:literal, $reduction:ident, $infer:expr, $along:expr, $all:expr, $doc:literal) => {
         [
             OpInfo {
                 name: $name,
@@ -21,17 +23,19 @@ macro_rules! primitive {
                 class: Class::Reduce(Reduction::$reduction),
                 params: ALONG,
                 lone: true,
-                accepts: Accepts::$accepts,
+                accepts: Accepts::Any,
                 infer: $infer,
+                gradient: $along,
                 ..OpInfo::BASE
             },
-            keepdim!($name, ALONG, $accepts, $infer, $doc),
+            keepdim!($name, Any, $infer, $along, $doc),
             OpInfo {
                 name: concat!($name, "_all"),
                 doc: concat!($doc, ", of all elements"),
                 class: Class::Reduce(Reduction::$reduction),
-                accepts: Accepts::$accepts,
+                accepts: Accepts::Any,
                 infer: $infer,
+                gradient: $all,
                 ..OpInfo::BASE
             },
         ]
@@ -40,25 +44,27 @@ macro_rules! primitive {
 
 /// The three rows of a reduction that is made of others.
 macro_rules! composite {
-    ($name:literal, $accepts:ident, $build:expr, $doc:literal) => {
+    ($name:literal, $build:expr, $gradient:expr, $doc:literal) => {
         [
             OpInfo {
                 name: $name,
                 doc: concat!($doc, ", along one axis"),
                 params: ALONG,
                 lone: true,
-                accepts: Accepts::$accepts,
+                accepts: Accepts::Float,
                 infer: reduced,
                 decompose: Some(|b, args, attrs| once(b, args[0], attrs, $build)),
+                gradient: $gradient,
                 ..OpInfo::BASE
             },
-            keepdim!($name, ALONG, $accepts, reduced, $doc),
+            keepdim!($name, Float, reduced, $gradient, $doc),
             OpInfo {
                 name: concat!($name, "_all"),
                 doc: concat!($doc, ", of all elements"),
-                accepts: Accepts::$accepts,
+                accepts: Accepts::Float,
                 infer: reduced,
                 decompose: Some(|b, args, attrs| once(b, args[0], attrs, $build)),
+                gradient: $gradient,
                 ..OpInfo::BASE
             },
         ]
@@ -67,11 +73,11 @@ macro_rules! composite {
 
 /// The row of a reduction that keeps the axis with extent 1.
 macro_rules! keepdim {
-    ($name:literal, $params:expr, $accepts:ident, $infer:expr, $doc:literal) => {
+    ($name:literal, $accepts:ident, $infer:expr, $gradient:expr, $doc:literal) => {
         OpInfo {
             name: concat!($name, "_keepdim"),
             doc: concat!($doc, ", along one axis that stays with extent 1"),
-            params: $params,
+            params: ALONG,
             lone: true,
             accepts: Accepts::$accepts,
             infer: |rules, args, attrs| kept($infer, rules, args, attrs),
@@ -81,23 +87,27 @@ macro_rules! keepdim {
                 let reduced = o.with($name, args, attrs.to_vec());
                 vec![o.unsqueeze(reduced, axis)]
             }),
+            gradient: kept_gradient($gradient),
             ..OpInfo::BASE
         }
     };
 }
 
-const SUM: [OpInfo; 3] = primitive!("sum", Sum, Any, summed, "The sum");
-const PROD: [OpInfo; 3] = primitive!("prod", Prod, Any, summed, "The product");
-const MAX: [OpInfo; 3] = primitive!("max", Max, Any, extreme, "The largest element, NaN before all");
-const MIN: [OpInfo; 3] = primitive!("min", Min, Any, extreme, "The smallest element, NaN before all");
-const ARGMAX: [OpInfo; 3] = primitive!("argmax", ArgMax, Any, position, "The position of the first largest element");
-const ARGMIN: [OpInfo; 3] = primitive!("argmin", ArgMin, Any, position, "The position of the first smallest element");
-const MEAN: [OpInfo; 3] = composite!("mean", Float, mean, "The mean");
-const VAR: [OpInfo; 3] = composite!("var", Float, sample_var, "The variance with correction 1");
-const STD: [OpInfo; 3] = composite!("std", Float, sample_std, "The standard deviation with correction 1");
-const NORM: [OpInfo; 3] = composite!("norm", Float, norm, "The Euclidean norm");
+const SUM: [OpInfo; 3] = primitive!("sum", Sum, summed, SPREAD, SPREAD, "The sum");
+const PROD: [OpInfo; 3] = primitive!("prod", Prod, summed, OTHERS, OTHERS, "The product");
+const MAX: [OpInfo; 3] = primitive!("max", Max, extreme, FIRST_LARGEST, SHARED, "The largest element, NaN before all");
+const MIN: [OpInfo; 3] =
+    primitive!("min", Min, extreme, FIRST_SMALLEST, SHARED, "The smallest element, NaN before all");
+const ARGMAX: [OpInfo; 3] =
+    primitive!("argmax", ArgMax, position, UNDEFINED, UNDEFINED, "The position of the first largest element");
+const ARGMIN: [OpInfo; 3] =
+    primitive!("argmin", ArgMin, position, UNDEFINED, UNDEFINED, "The position of the first smallest element");
+const MEAN: [OpInfo; 3] = composite!("mean", mean, Gradient::Opened, "The mean");
+const VAR: [OpInfo; 3] = composite!("var", sample_var, VARIANCE, "The variance with correction 1");
+const STD: [OpInfo; 3] = composite!("std", sample_std, DEVIATION, "The standard deviation with correction 1");
+const NORM: [OpInfo; 3] = composite!("norm", norm, LENGTH, "The Euclidean norm");
 const LOGSUMEXP: [OpInfo; 3] =
-    composite!("logsumexp", Float, logsumexp, "The logarithm of the sum of exponentials, without overflow");
+    composite!("logsumexp", logsumexp, WEIGHTS, "The logarithm of the sum of exponentials, without overflow");
 
 const VAR_CORRECTION: OpInfo = OpInfo {
     name: "var_correction",
@@ -110,6 +120,7 @@ const VAR_CORRECTION: OpInfo = OpInfo {
         let correction = attrs[1].dim();
         once(b, args[0], attrs, |o, x, along| var(o, x, along, correction))
     }),
+    gradient: VARIANCE,
     ..OpInfo::BASE
 };
 
@@ -123,6 +134,7 @@ const STD_CORRECTION: OpInfo = OpInfo {
             o.apply("sqrt", &[var])
         })
     }),
+    gradient: DEVIATION,
     ..VAR_CORRECTION
 };
 
@@ -136,6 +148,13 @@ const CUMSUM: OpInfo = OpInfo {
         rules::same_along(rules, args, attrs)?;
         Ok(vec![args[0].with_dtype(sum_dtype(args[0].dtype))])
     },
+    gradient: Gradient::Built(|o, c, _| {
+        // Each element is in the sums from its own place on.
+        let axis = vec![Attr::Ints(vec![c.attrs[0].int()])];
+        let turned = o.with("flip", &[c.g], axis.clone());
+        let sums = o.with("cumsum", &[turned], c.attrs.to_vec());
+        o.with("flip", &[sums], axis)
+    }),
     ..OpInfo::BASE
 };
 
@@ -232,6 +251,14 @@ fn extreme(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
 
 fn position(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
     Ok(extreme(rules, args, attrs)?.into_iter().map(|ty| ty.with_dtype(DType::I64)).collect())
+}
+
+/// The gradient of a reduction whose axis stays: that of the reduction, if it has one.
+const fn kept_gradient(of_reduction: Gradient) -> Gradient {
+    match of_reduction {
+        Gradient::Undefined => Gradient::Undefined,
+        _ => Gradient::Opened,
+    }
 }
 
 /// The types of a reduction whose axis stays.

@@ -2,10 +2,11 @@
 
 use super::ParamKind::{Axis, DType as Kind, Dim as Size, Dims};
 use super::rules::{self, Types};
-use super::{Accepts, Attr, Call, Class, OpEffect, OpInfo, Reduction, Scalar, Source, param};
+use super::slopes::SHARED;
+use super::{Accepts, Attr, Call, Class, Gradient, OpEffect, OpInfo, Reduction, Scalar, Source, param};
 use crate::types::{DType, Ty};
 
-const INTERNAL: OpInfo = OpInfo { call: Call::Internal, ..OpInfo::BASE };
+const INTERNAL: OpInfo = OpInfo { call: Call::Internal, gradient: Gradient::Zero, ..OpInfo::BASE };
 
 pub(super) const ROWS: &[OpInfo] = &[
     OpInfo {
@@ -69,6 +70,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         class: Class::Elementwise,
         infer: rules::same,
         scalar: Some(Scalar { cuda: "{0}", rust: "{0}", ..Scalar::BASE }),
+        gradient: Gradient::Built(|_, c, _| c.g),
         ..INTERNAL
     },
     OpInfo {
@@ -82,6 +84,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             ty.dims.remove(rules.axis(attrs[0].int(), args[0].rank())?);
             Ok(vec![ty])
         },
+        gradient: SHARED,
         ..INTERNAL
     },
     OpInfo {
@@ -90,6 +93,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         class: Class::Reduce(Reduction::Max),
         accepts: Accepts::Float,
         infer: |_, args, _| Ok(vec![Ty::new(args[0].dtype, [])]),
+        gradient: SHARED,
         ..INTERNAL
     },
 ];

@@ -3,7 +3,7 @@
 use super::ParamKind::{Axes, Axis, Count, Dim as Size, Dims};
 use super::build::Ops;
 use super::rules::{self, Fault, Rules, Types};
-use super::{Attr, Class, OpInfo, Val, ViewKind, param};
+use super::{Accepts, Attr, Call, Class, Gradient, OpInfo, Pulled, Val, ViewKind, param};
 use crate::types::{Dim, Ty};
 
 pub(super) const ROWS: &[OpInfo] = &[
@@ -13,6 +13,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         class: Class::View(ViewKind::Reshape),
         params: &[param("shape", Dims)],
         infer: reshape_type,
+        gradient: Gradient::Built(|o, c, _| o.reshape(c.g, o.dims(c.args[0]))),
         ..OpInfo::BASE
     },
     OpInfo {
@@ -21,6 +22,12 @@ pub(super) const ROWS: &[OpInfo] = &[
         class: Class::View(ViewKind::Permute),
         params: &[param("dims", Axes)],
         infer: permute_type,
+        gradient: Gradient::Built(|o, c, _| {
+            let axes = rules::axes_of(&c.attrs[0], o.rank(c.g));
+            let mut back = vec![0; axes.len()];
+            axes.into_iter().enumerate().for_each(|(to, from)| back[from] = to);
+            o.permute(c.g, &back)
+        }),
         ..OpInfo::BASE
     },
     OpInfo {
@@ -65,6 +72,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             ty.dims.insert(rules.new_axis(attrs[0].int(), args[0].rank())?, Dim::Const(1));
             Ok(vec![ty])
         },
+        gradient: Gradient::Built(|o, c, _| o.squeeze(c.g, rules::axis_of(&c.attrs[0], o.rank(c.g)))),
         ..OpInfo::BASE
     },
     OpInfo {
@@ -74,6 +82,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         params: &[param("dim", Axis)],
         lone: true,
         infer: squeeze_type,
+        gradient: Gradient::Built(|o, c, _| o.unsqueeze(c.g, rules::axis_of(&c.attrs[0], o.rank(c.args[0])))),
         ..OpInfo::BASE
     },
     OpInfo {
@@ -82,6 +91,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         class: Class::View(ViewKind::Expand),
         params: &[param("shape", Dims)],
         infer: |rules, args, attrs| expanded(rules, args[0], attrs[0].dims()),
+        gradient: Gradient::Built(|_, c, _| c.g),
         ..OpInfo::BASE
     },
     OpInfo {
@@ -90,6 +100,10 @@ pub(super) const ROWS: &[OpInfo] = &[
         class: Class::View(ViewKind::Narrow),
         params: &[param("dim", Axis), param("start", Size), param("length", Size)],
         infer: narrow_type,
+        gradient: Gradient::Built(|o, c, _| {
+            let zeros = o.zeros(o.dims(c.args[0]), o.dtype(c.g));
+            o.with("write", &[zeros, c.g], c.attrs[..2].to_vec())
+        }),
         ..OpInfo::BASE
     },
     OpInfo {
@@ -120,6 +134,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             distinct_axes(rules, attrs[0].ints(), args[0].rank())?;
             rules::same(rules, args, attrs)
         },
+        gradient: Gradient::Built(|o, c, _| o.with("flip", &[c.g], c.attrs.to_vec())),
         ..OpInfo::BASE
     },
     OpInfo {
@@ -155,6 +170,7 @@ pub(super) const ROWS: &[OpInfo] = &[
             let parts = chunks(&o.dims(args[0])[axis], attrs[1].int());
             parts.into_iter().map(|(start, len)| o.narrow(args[0], axis, start, len)).collect()
         }),
+        gradient: Gradient::Built(|o, c, _| joined(o, c, "cat")),
         ..OpInfo::BASE
     },
     OpInfo {
@@ -181,15 +197,48 @@ pub(super) const ROWS: &[OpInfo] = &[
             };
             (0..parts).map(part).collect()
         }),
+        gradient: Gradient::Built(|o, c, _| joined(o, c, "stack")),
         ..OpInfo::BASE
     },
     OpInfo {
         name: "detach",
         doc: "The same values, through which no gradient flows",
         decompose: Some(|_, args, _| vec![args[0]]),
+        gradient: Gradient::Zero,
+        ..OpInfo::BASE
+    },
+    OpInfo {
+        name: "sum_to",
+        doc: "The sum over what was broadcast from these extents",
+        call: Call::Internal,
+        params: &[param("shape", Dims)],
+        accepts: Accepts::Float,
+        infer: |_, args, attrs| Ok(vec![Ty::new(args[0].dtype, attrs[0].dims())]),
+        decompose: Some(|b, args, attrs| {
+            let mut o = Ops(b);
+            let wide = o.widen(args[0]);
+            let sum = super::unbroadcast::sum_to(&mut o, wide, attrs[0].dims());
+            vec![o.cast(sum, o.dtype(args[0]))]
+        }),
+        gradient: Gradient::Built(|o, c, _| o.expand(c.g, o.dims(c.args[0]))),
         ..OpInfo::BASE
     },
 ];
+
+/// The cotangents of the parts, one after the other; zeros for those that have none.
+fn joined(o: &mut Ops, c: &Pulled, join: &str) -> Val {
+    let compute = o.dtype(c.g);
+    let parts: Vec<Val> = c
+        .ups
+        .iter()
+        .zip(c.outs)
+        .map(|(up, &out)| match up {
+            Some(up) => o.cast(*up, compute),
+            None => o.zeros(o.dims(out), compute),
+        })
+        .collect();
+    o.with(join, &parts, c.attrs[..1].to_vec())
+}
 
 fn reshape_type(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
     let ty = Ty::new(args[0].dtype, attrs[0].dims());
