@@ -1,9 +1,11 @@
-"""Puts fuse and PyTorch side by side: runs both on the workloads, or reads their lines, and prints a table in Markdown.
+"""Puts fuse and its peers side by side: runs them on the workloads, or reads their lines, and prints tables in Markdown.
 
-usage: python3 benches/compare.py [--device cuda:0|cpu] [--only P,M1] [--fuse FILE] [--torch FILE] [--save FOLDER]
+usage: python3 benches/compare.py [--device cuda:0|cpu] [--only P,M1] [--modes eager,default] [--save FOLDER]
+                                  [--fuse FILE] [--cold FILE] [--torch FILE] [--torch-cold FILE] [--peer NAME=FILE]
 
-Without --fuse it runs `cargo bench --bench workloads`, without --torch `benches/peers/torch_peer.py` (which needs PyTorch).
-`ratio` is the best of fuse to the best of PyTorch; below 1 fuse is faster.
+Without FILEs it runs `cargo bench` (workloads, and on a GPU cold and sweep), `benches/peers/torch_peer.py` and
+`benches/peers/torch_cold.py`, which need PyTorch. `--peer` adds the lines of another library. `ratio` is the best of fuse to
+the best of PyTorch; below 1 fuse is faster. `floor` is the time the bytes of a row take at the copy ceiling of this run.
 """
 import argparse
 import json
@@ -14,43 +16,77 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 
 
+MODES = ["eager", "default", "reduce-overhead", "max-autotune"]
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--only", default="")
-    parser.add_argument("--fuse", type=pathlib.Path, help="lines of the workload benchmark")
-    parser.add_argument("--torch", type=pathlib.Path, help="lines of the peer script")
+    parser.add_argument("--modes", default="")
     parser.add_argument("--save", type=pathlib.Path, help="keep the lines of this run in a folder")
+    parser.add_argument("--fuse", type=pathlib.Path, help="lines of the workload benchmark")
+    parser.add_argument("--cold", type=pathlib.Path, help="lines of the benchmarks `cold` and `sweep`")
+    parser.add_argument("--torch", type=pathlib.Path, help="lines of the peer script")
+    parser.add_argument("--torch-cold", type=pathlib.Path, help="lines of the peer's cold starts")
+    parser.add_argument("--peer", action="append", default=[], help="NAME=FILE: lines of another library")
     args = parser.parse_args()
-    fuse = lines_of("fuse", fuse_command(args), args.fuse, args.save)
-    torch = lines_of("torch", torch_command(args), args.torch, args.save)
-    print_ceilings(fuse, torch)
-    print_table(by_workload(fuse), by_workload(torch))
+    fuse = lines_of("fuse", workloads(args), args.fuse, args.save)
+    torch = lines_of("torch", torch_peer(args), args.torch, args.save)
+    others = [(name, lines_of(name, [], pathlib.Path(path), None)) for name, path in split(args.peer)]
+    print_ceilings([("fuse", fuse), ("torch", torch), *others])
+    print_table(fuse, torch, others)
+    if args.device != "cpu" and (args.cold or not args.fuse):
+        cold = lines_of("cold", cold_starts(args), args.cold, args.save)
+        print_cold(cold, lines_of("torch-cold", torch_cold(), args.torch_cold, args.save))
 
 
-def fuse_command(args):
-    only = ["--only", args.only] if args.only else []
-    return ["cargo", "bench", "-q", "--bench", "workloads", "--", "--json", "--device", args.device, *only]
+def split(peers):
+    return [peer.split("=", 1) for peer in peers]
 
 
-def torch_command(args):
-    modes = "eager,default" if args.device == "cpu" else "eager,default,reduce-overhead,max-autotune"
+def modes(args):
+    return args.modes or ",".join(MODES[:2] if args.device == "cpu" else MODES)
+
+
+def only(args):
+    return ["--only", args.only] if args.only else []
+
+
+def bench(name, args, *more):
+    return ["cargo", "bench", "-q", "--bench", name, "--", "--json", "--device", args.device, *more]
+
+
+def workloads(args):
+    return [bench("workloads", args, "--modes", modes(args), *only(args))]
+
+
+def cold_starts(args):
+    return [bench("cold", args), bench("sweep", args)]
+
+
+def torch_peer(args):
     device = args.device.split(":")[0]
-    only = ["--only", args.only] if args.only else []
-    return [sys.executable, str(HERE / "peers" / "torch_peer.py"), "--device", device, "--modes", modes, *only]
+    peer = str(HERE / "peers" / "torch_peer.py")
+    return [[sys.executable, peer, "--device", device, "--modes", modes(args), *only(args)]]
 
 
-def lines_of(name, command, path, save):
-    """The JSON lines of a file, or of a command that is run now."""
-    if path:
-        text = path.read_text()
-    else:
-        print(" ".join(command), file=sys.stderr)
-        text = subprocess.run(command, cwd=HERE.parent, check=True, text=True, stdout=subprocess.PIPE).stdout
+def torch_cold():
+    return [[sys.executable, str(HERE / "peers" / "torch_cold.py")]]
+
+
+def lines_of(name, commands, path, save):
+    """The JSON lines of a file, or of commands that are run now."""
+    text = path.read_text() if path else "".join(output(command) for command in commands)
     if save and not path:
         save.mkdir(parents=True, exist_ok=True)
         (save / f"{name}.jsonl").write_text(text)
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def output(command):
+    print(" ".join(command), file=sys.stderr)
+    return subprocess.run(command, cwd=HERE.parent, check=True, text=True, stdout=subprocess.PIPE).stdout
 
 
 def by_workload(lines):
@@ -62,36 +98,61 @@ def by_workload(lines):
     return table
 
 
-def print_ceilings(fuse, torch):
-    for name, lines in (("fuse", fuse), ("torch", torch)):
+def print_ceilings(sources):
+    for name, lines in sources:
         found = [f"{line['workload'].replace('_', ' ')} {line['gbps']:.0f} GB/s" for line in lines if "mode" not in line]
         if found:
             print(f"{name}: {', '.join(found)}  ")
     print()
 
 
-def print_table(fuse, torch):
-    print("| id | work | eager, us | compiled, us | best torch, us (mode) | ratio | peak, MB (torch) |")
-    print("|---|---|---|---|---|---|---|")
-    for name, modes in fuse.items():
+def copy_ceiling(fuse):
+    return next((line["gbps"] for line in fuse if line["workload"] == "copy_ceiling"), None)
+
+
+def print_table(fuse, torch, others):
+    ceiling, fuse, torch = copy_ceiling(fuse), by_workload(fuse), by_workload(torch)
+    others = [(name, by_workload(lines)) for name, lines in others]
+    ours, theirs = used_modes(fuse), used_modes(torch)
+    head = ["id", "work", *ours, *(f"torch {mode}" for mode in theirs), *(name for name, _ in others)]
+    print_row([*head, "ratio", "floor", "achieved", "peak, MB (torch)"])
+    print_row(["---"] * (len(head) + 4))
+    for name, lines in fuse.items():
         row, work = name.split("_", 1)
-        best, best_mode = fastest(modes)
-        peer, peer_mode = fastest(torch.get(name, {}))
+        peers = torch.get(name, {})
+        best, best_mode = fastest(lines)
+        peer, peer_mode = fastest(peers)
+        cells = [time_of(lines.get(mode)) for mode in ours] + [time_of(peers.get(mode)) for mode in theirs]
+        cells += [time_of(table.get(name, {}).get("default")) for _, table in others]
         ratio = f"{best / peer:.2f}" if best and peer else ""
-        peer_text = f"{microseconds(peer)} ({peer_mode})" if peer else ""
-        peaks = f"{peak(modes, best_mode)} ({peak(torch.get(name, {}), peer_mode)})"
-        cells = [row, work, time_of(modes.get("eager")), time_of(modes.get("default")), peer_text, ratio, peaks]
-        print(f"| {' | '.join(cells)} |")
+        peaks = f"{peak(lines, best_mode)} ({peak(peers, peer_mode)})"
+        print_row([row, work, *cells, ratio, *speed(lines.get(best_mode), ceiling), peaks])
 
 
-def fastest(modes):
+def print_row(cells):
+    print(f"| {' | '.join(cells)} |")
+
+
+def used_modes(table):
+    return [mode for mode in MODES if any(mode in lines for lines in table.values())]
+
+
+def fastest(lines):
     """The time in milliseconds and the name of the fastest mode."""
-    timed = [(line["ms"], mode) for mode, line in modes.items() if "ms" in line]
+    timed = [(line["ms"], mode) for mode, line in lines.items() if "ms" in line]
     return min(timed, default=(None, None))
 
 
-def peak(modes, mode):
-    megabytes = modes.get(mode, {}).get("peak_mb")
+def speed(line, ceiling):
+    """The floor of a row, and what it achieves."""
+    if line and "gbps" in line and ceiling:
+        floor = microseconds(line["ms"] * line["gbps"] / ceiling)
+        return [floor, f"{line['gbps']:.0f} GB/s, {100 * line['gbps'] / ceiling:.0f}%"]
+    return ["", f"{line['tflops']:.0f} TFLOP/s"] if line and "tflops" in line else ["", ""]
+
+
+def peak(lines, mode):
+    megabytes = lines.get(mode, {}).get("peak_mb")
     return "-" if megabytes is None else f"{megabytes:.0f}"
 
 
@@ -105,6 +166,29 @@ def time_of(line):
 def microseconds(ms):
     us = ms * 1e3
     return f"{us:.0f}" if us >= 10 else f"{us:.1f}"
+
+
+def print_cold(ours, torch):
+    peers = {line["workload"]: line for line in torch}
+    print()
+    print_row(["id", "work", "start to first result, s", "of it the device, s", "torch, s", "ratio"])
+    print_row(["---"] * 6)
+    for line in ours:
+        row, work = line["workload"].split("_", 1)
+        if "start_to_result_s" not in line:
+            print_sweep(line)
+            continue
+        mine, peer = line["start_to_result_s"], peers.get(line["workload"], {}).get("start_to_result_s")
+        theirs, ratio = (f"{peer:.2f}", f"{mine / peer:.3f}") if peer else ("", "")
+        print_row([row, work, f"{mine:.2f}", f"{line['driver_s']:.2f}", theirs, ratio])
+
+
+def print_sweep(line):
+    print()
+    print(
+        f"{line['workload']}: {line['calls']} calls in {line['total_s']:.2f} s, the slowest {line['slowest_call_ms']:.0f} ms, "
+        f"{line['kernels_compiled']} kernels compiled, at most {line['most_variants_of_a_kernel']} of one"
+    )
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ use measure::{Timing, measure};
 use rows::{Call, Mode, Row, Work};
 use serde_json::{Value, json};
 use std::cell::RefCell;
+use std::process::Command;
 
 /// Times the workloads of a device.
 #[derive(Parser)]
@@ -28,7 +29,8 @@ struct Args {
     /// Beginnings of the names of workloads; all if left out
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Mode::Eager, Mode::Default])]
+    /// Ways to run them
+    #[arg(long, value_enum, value_delimiter = ',', overrides_with = "modes", default_values_t = [Mode::Eager, Mode::Default])]
     modes: Vec<Mode>,
     /// `cpu` or `cuda:N` [default: FUSE_DEVICE, else the first GPU, else the processor]
     #[arg(long)]
@@ -36,6 +38,9 @@ struct Args {
     /// One JSON object a line
     #[arg(long)]
     json: bool,
+    /// A process that was started for one mode
+    #[arg(long, hide = true)]
+    part: bool,
     /// Passed by `cargo bench`
     #[arg(long, hide = true)]
     bench: bool,
@@ -44,19 +49,36 @@ struct Args {
 fn main() -> Result<(), Error> {
     let args = Args::parse();
     let device = args.device.unwrap_or_else(Device::best);
+    if args.part {
+        return args.modes.iter().try_for_each(|&mode| rows_in(mode, &args, device));
+    }
     for (name, bytes, call) in ceilings(device) {
         let timing = measure(device, 1, &call)?;
         print(&args, json!({ "workload": name, "ms": round(timing.ms), "gbps": round(bytes / timing.ms / 1e6) }));
     }
-    for row in rows::rows(device) {
-        if !args.only.is_empty() && !args.only.iter().any(|start| row.name.starts_with(start.as_str())) {
-            continue;
-        }
-        for &mode in &args.modes {
-            print(&args, timed(&row, mode, device));
-        }
-    }
+    args.modes.iter().for_each(|&mode| in_own_process(mode));
     Ok(())
+}
+
+/// Times all rows in one mode.
+fn rows_in(mode: Mode, args: &Args, device: Device) -> Result<(), Error> {
+    let wanted = |row: &Row| args.only.is_empty() || args.only.iter().any(|start| row.name.starts_with(start.as_str()));
+    rows::rows(device).iter().filter(|row| wanted(row)).for_each(|row| print(args, timed(row, mode, device)));
+    Ok(())
+}
+
+/// Every mode has a process of its own: the mode of all functions is set from outside, and a first call is one.
+fn in_own_process(mode: Mode) {
+    let this = std::env::current_exe().expect("the path of a running program");
+    let mut part = Command::new(this);
+    part.args(std::env::args().skip(1)).args(["--part", "--modes", mode.word()]);
+    if mode != Mode::Eager {
+        part.env("FUSE_MODE", mode.word());
+    }
+    let status = part.status().expect("a program can start itself");
+    if !status.success() {
+        eprintln!("{}: {status}", mode.word());
+    }
 }
 
 /// The line of one workload in one mode.
@@ -117,7 +139,7 @@ fn print(args: &Args, line: Value) {
     };
     let (name, mode) = (text("workload"), text("mode"));
     println!(
-        "{name:<50} {mode:<8} {:>12} ms {:>12} ms alone {speed:>18} {}",
+        "{name:<50} {mode:<15} {:>12} ms {:>12} ms alone {speed:>18} {}",
         number("ms"),
         number("latency_ms"),
         text("error")
@@ -127,13 +149,4 @@ fn print(args: &Args, line: Value) {
 /// To five digits after the point.
 fn round(value: f64) -> f64 {
     (value * 1e5).round() / 1e5
-}
-
-impl Mode {
-    fn word(self) -> &'static str {
-        match self {
-            Mode::Eager => "eager",
-            Mode::Default => "default",
-        }
-    }
 }

@@ -29,11 +29,25 @@ pub enum Work {
     Small,
 }
 
-/// How a workload is run.
+/// How a workload is run: op by op, or compiled and called in one of the modes.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Mode {
     Eager,
     Default,
+    ReduceOverhead,
+    MaxAutotune,
+}
+
+impl Mode {
+    /// What the option is called.
+    pub fn word(self) -> &'static str {
+        match self {
+            Mode::Eager => "eager",
+            Mode::Default => "default",
+            Mode::ReduceOverhead => "reduce-overhead",
+            Mode::MaxAutotune => "max-autotune",
+        }
+    }
 }
 
 /// The rows of a device: the large ones for a GPU, the K rows for a processor.
@@ -56,7 +70,7 @@ macro_rules! row {
                         let ($($input,)*) = &inputs[call % inputs.len()];
                         drop(functions::$function::eager($($input),*));
                     }),
-                    Mode::Default => Box::new(move |call| {
+                    _ => Box::new(move |call| {
                         let ($($input,)*) = &inputs[call % inputs.len()];
                         drop(functions::$function($($input),*));
                     }),
@@ -201,7 +215,7 @@ fn block<T: Float>(dims: [usize; 3], blocks: usize, device: Device, mode: Mode, 
         let (block, x) = (&blocks[call % blocks.len()], &inputs[call % inputs.len()]);
         drop(match mode {
             Mode::Eager => block.forward_eager(x),
-            Mode::Default => block.forward(x),
+            _ => block.forward(x),
         });
     })
 }
