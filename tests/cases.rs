@@ -18,6 +18,7 @@ mod cases {
     mod loading;
     mod products;
     mod reductions;
+    mod replay;
     mod rounding;
     mod shapes;
     mod special;

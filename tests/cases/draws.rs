@@ -6,7 +6,7 @@ use std::sync::Mutex;
 /// The generator belongs to the device, and tests run side by side.
 static GENERATOR: Mutex<()> = Mutex::new(());
 
-fn alone() -> std::sync::MutexGuard<'static, ()> {
+pub fn alone() -> std::sync::MutexGuard<'static, ()> {
     GENERATOR.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 

@@ -1,0 +1,178 @@
+//! Calls whose launches are replayed as a CUDA graph on a GPU; elsewhere they run as any call.
+
+use crate::cases::*;
+use std::thread;
+
+#[compile(mode = "reduce-overhead")]
+fn squared(x: &Tensor<f32, 2>) -> Tensor<f32, 2> {
+    let y = x.matmul(x);
+    &y * 1.0 + 0.0 * &y
+}
+
+#[compile(mode = "reduce-overhead")]
+fn doubled_sum(x: &Tensor<f32, 1>) -> Tensor<f32, 0> {
+    (x * 2.0).sum_all()
+}
+
+#[compile(mode = "reduce-overhead")]
+fn scaled(x: &Tensor<f32, 1>, scale: f32) -> Tensor<f32, 1> {
+    let total = x.sum_all();
+    x * scale + (&total - &total) + 1.0
+}
+
+#[compile(mode = "reduce-overhead")]
+fn two_layers(x: &Tensor<f32, 2>, w: &Tensor<f32, 2>) -> Tensor<f32, 2> {
+    let h = x.matmul(w).relu();
+    let centred = &h - &h.mean_keepdim(-1);
+    centred.matmul(&w.t()).softmax(-1)
+}
+
+#[compile(mode = "reduce-overhead")]
+fn dropped(x: &Tensor<f32, 1>) -> Tensor<f32, 1> {
+    let y = x.dropout(0.2, true);
+    &y * (y.sum_all() * 0.0 + 1.0)
+}
+
+#[compile(mode = "reduce-overhead")]
+fn grown(x: &mut Tensor<f32, 1>) -> Tensor<f32, 0> {
+    *x += 1.0;
+    x.sum_all()
+}
+
+fn filled(n: usize, value: f32) -> Tensor<f32, 1> {
+    Tensor::full([n], value, device())
+}
+
+fn matrix(values: [f32; 4]) -> Tensor<f32, 2> {
+    Tensor::from_vec(values.to_vec(), [2, 2], device())
+}
+
+#[test]
+fn case_120_results_are_not_overwritten_by_later_calls() {
+    let first = matrix([1.0, 2.0, 3.0, 4.0]);
+    (0..3).for_each(|_| drop(squared(&first)));
+    let (y1, y2) = (squared(&first), squared(&matrix([0.0, 1.0, 1.0, 0.0])));
+    let kept: Vec<_> = (0..10).map(|k| squared(&matrix([k as f32, 0.0, 0.0, 1.0]))).collect();
+    assert_eq!((y1.to_vec(), y2.to_vec()), (vec![7.0, 10.0, 15.0, 22.0], vec![1.0, 0.0, 0.0, 1.0]));
+    for (k, kept) in kept.iter().enumerate() {
+        assert_eq!(kept.to_vec(), [(k * k) as f32, 0.0, 0.0, 1.0]);
+    }
+}
+
+#[test]
+fn case_122_arguments_at_other_addresses() {
+    for k in 1..=5 {
+        assert_eq!(doubled_sum(&filled(1000, k as f32)).item(), 2000.0 * k as f32);
+    }
+    let mut x = filled(1000, 1.0);
+    assert_eq!(doubled_sum(&x).item(), 2000.0);
+    x.copy_(&filled(1000, 7.0));
+    assert_eq!(doubled_sum(&x).item(), 14000.0);
+    // At an odd offset, where other accesses are chosen.
+    let y = filled(1001, 3.0);
+    for _ in 0..3 {
+        assert_eq!(doubled_sum(&y.narrow(0, 1, 1000)).item(), 6000.0);
+        assert_eq!(doubled_sum(&x).item(), 14000.0);
+    }
+}
+
+#[test]
+fn case_122_scalars_that_change() {
+    let x = filled(1000, 3.0);
+    for k in 0..6 {
+        let scale = k as f32 * 0.5;
+        assert_eq!(scaled(&x, scale).to_vec(), vec![3.0 * scale + 1.0; 1000]);
+    }
+}
+
+#[test]
+fn case_123_two_thousand_extents() {
+    let in_use = || device().memory_allocated().unwrap();
+    let warm = |n: usize| assert_eq!(scaled(&filled(n, 2.0), 2.0).to_vec(), vec![5.0; n], "{n}");
+    (1..10).for_each(warm);
+    let before = in_use();
+    // Each extent twice in a row, so that there is something to replay.
+    (1..=2000).flat_map(|n| [n, n]).for_each(warm);
+    assert!(in_use() <= before + (200 << 20), "{before} bytes in use before, {} after", in_use());
+}
+
+#[test]
+fn extents_and_addresses_alternate() {
+    let (d, dims) = (device(), [(4, 8), (16, 8), (4, 32), (1, 8)]);
+    let weights: Vec<Tensor<f32, 2>> = dims.iter().map(|&(_, k)| Tensor::randn([k, 24], d)).collect();
+    for round in 0..6 {
+        for (&(m, k), w) in dims.iter().zip(&weights) {
+            let x = Tensor::<f32, 2>::randn([m, k], d);
+            let (got, want) = (two_layers(&x, w).to_vec(), two_layers::eager(&x, w).to_vec());
+            let near = got.iter().zip(&want).all(|(got, want)| (got - want).abs() <= 1e-5);
+            assert!(near, "round {round}, {m} x {k}: {got:?} and not {want:?}");
+        }
+    }
+}
+
+#[test]
+fn replayed_masks_are_fresh_and_repeat_with_the_seed() {
+    let _alone = super::draws::alone();
+    let x = filled(4096, 1.0);
+    (0..3).for_each(|_| drop(dropped(&x)));
+    let five = |run: &dyn Fn(&Tensor<f32, 1>) -> Tensor<f32, 1>| {
+        device().manual_seed(3);
+        (0..5).map(|_| run(&x).to_vec()).collect::<Vec<_>>()
+    };
+    let masks = five(&dropped);
+    for (k, mask) in masks.iter().enumerate() {
+        assert!(!masks[..k].contains(mask), "mask {k} was there before");
+    }
+    assert_eq!(five(&dropped), masks);
+    assert_eq!(five(&dropped::eager), masks);
+}
+
+#[test]
+fn replayed_writes_happen_once_a_call() {
+    let mut x = filled(1000, 0.0);
+    for k in 1..=6 {
+        assert_eq!(grown(&mut x).item(), 1000.0 * k as f32);
+    }
+    let kept = x.clone();
+    grown(&mut x);
+    assert_eq!((kept.to_vec(), x.to_vec()), (vec![6.0; 1000], vec![7.0; 1000]));
+}
+
+#[test]
+fn eight_threads_replay_the_same_and_different_functions() {
+    let work = |thread: usize| {
+        let x = filled(1000 + 8 * (thread % 3), thread as f32);
+        let w = Tensor::<f32, 2>::full([8, 8], 0.5, device());
+        for call in 0..50 {
+            let n = x.numel() as f32;
+            assert_eq!(doubled_sum(&x).item(), 2.0 * n * thread as f32, "thread {thread}, call {call}");
+            assert_eq!(scaled(&x, call as f32).to_vec()[0], (thread * call) as f32 + 1.0);
+            let rows = two_layers(&Tensor::full([thread + 1, 8], 1.0, device()), &w).to_vec();
+            assert!(rows.iter().all(|value| (value - 0.125).abs() < 1e-6), "thread {thread}, call {call}: {rows:?}");
+        }
+    };
+    thread::scope(|scope| (0..8).for_each(|thread| drop(scope.spawn(move || work(thread)))));
+}
+
+#[test]
+fn case_132_ten_thousand_calls_in_constant_memory() {
+    let x = filled(65536, 1.0);
+    let in_use = || (device().memory_allocated().unwrap(), resident_bytes());
+    let calls = |count: usize| (0..count).for_each(|_| drop((scaled(&x, 2.0), doubled_sum(&x))));
+    calls(100);
+    device().synchronize().unwrap();
+    let before = in_use();
+    calls(10_000);
+    device().synchronize().unwrap();
+    let after = in_use();
+    assert!(after.0 <= before.0 + (1 << 20), "{} bytes of the device in use before, {} after", before.0, after.0);
+    // Tests beside this one take memory of the host too.
+    assert!(after.1 <= before.1 + (256 << 20), "{} bytes of the host in use before, {} after", before.1, after.1);
+}
+
+/// The memory of this process that is in RAM; 0 where there is no `/proc`.
+fn resident_bytes() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<usize>().ok()).map_or(0, |kb| kb << 10)
+}
