@@ -44,6 +44,11 @@ impl Device {
         Device(Place::Cuda(crate::cuda::RECORDER))
     }
 
+    /// The device of tensors that stand for the arguments of a call while it is taken down.
+    pub(crate) fn tracing() -> Self {
+        Device(Place::Cuda(crate::cuda::TRACING))
+    }
+
     /// The device named by `FUSE_DEVICE` (`cpu` or `cuda:N`), else the first GPU, else the processor.
     ///
     /// Panics where `FUSE_DEVICE` names a device that does not exist: silently running elsewhere would mislead.

@@ -47,6 +47,11 @@ impl Layout {
         layout
     }
 
+    /// The same layout from another first element on.
+    pub(crate) fn with_offset(&self, offset: isize) -> Self {
+        Layout { offset, ..*self }
+    }
+
     /// The number of dims.
     pub fn rank(&self) -> usize {
         self.rank as usize

@@ -1,5 +1,6 @@
 //! The arguments of one launch, packed as the kernel's parameters lie in memory.
 
+use fuse_compiler::types::DType;
 use std::mem::{MaybeUninit, size_of};
 
 /// Parameter space every CUDA device has.
@@ -23,6 +24,23 @@ plain!(u8 u16 u32 u64 i8 i16 i32 i64 f32 f64);
 // SAFETY: an array has no padding between elements that have none.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 
+/// What an argument is, where calls with the same layouts differ in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// An address that is only read from.
+    Read,
+    /// An address that is written to, and perhaps read from.
+    Write,
+    /// The n-th host scalar in this type.
+    Scalar(u32, DType),
+    /// The seed of the device.
+    Seed,
+    /// The first counter of the n-th random draw.
+    Offset(u32),
+    /// The number of the call.
+    Call,
+}
+
 /// Kernel arguments in order, held inline so that a launch allocates nothing.
 ///
 /// Each argument is aligned to its type's alignment, as in a C struct of the parameters.
@@ -30,17 +48,36 @@ unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 pub(crate) struct Args {
     bytes: [MaybeUninit<u8>; CAPACITY],
     len: usize,
+    /// Where the last argument starts.
+    last: usize,
+    marks: Vec<(usize, Mark)>,
 }
 
 impl Args {
     /// No arguments yet.
     pub(crate) fn new() -> Self {
-        Args { bytes: [MaybeUninit::uninit(); CAPACITY], len: 0 }
+        Args { bytes: [MaybeUninit::uninit(); CAPACITY], len: 0, last: 0, marks: Vec::new() }
     }
 
-    /// Appends a device address.
+    /// Appends a device address that is read from.
     pub(crate) fn pointer(&mut self, address: u64) -> &mut Self {
-        self.push(address)
+        self.push(address).mark(Mark::Read)
+    }
+
+    /// Appends a device address that is written to.
+    pub(crate) fn pointer_mut(&mut self, address: u64) -> &mut Self {
+        self.push(address).mark(Mark::Write)
+    }
+
+    /// Says what the last argument is.
+    pub(crate) fn mark(&mut self, mark: Mark) -> &mut Self {
+        self.marks.push((self.last, mark));
+        self
+    }
+
+    /// What was said about arguments, by their first byte.
+    pub(crate) fn marks(&self) -> &[(usize, Mark)] {
+        &self.marks
     }
 
     /// Appends a scalar, an array or a plain struct.
@@ -53,7 +90,7 @@ impl Args {
         self.bytes[self.len..start].fill(MaybeUninit::new(0));
         // SAFETY: `start..end` lies inside the array, and `Plain` promises that all bytes of the value are initialised.
         unsafe { self.bytes.as_mut_ptr().add(start).cast::<T>().write_unaligned(value) };
-        self.len = end;
+        (self.last, self.len) = (start, end);
         self
     }
 
@@ -66,8 +103,23 @@ impl Args {
         for (to, &byte) in self.bytes[start..end].iter_mut().zip(value) {
             to.write(byte);
         }
-        self.len = end;
+        (self.last, self.len) = (start, end);
         self
+    }
+
+    /// Takes packed arguments in the place of those so far.
+    pub(crate) fn refill(&mut self, packed: &[u8]) {
+        assert!(packed.len() <= CAPACITY, "kernel arguments of {} bytes, {CAPACITY} are possible", packed.len());
+        // SAFETY: bytes are initialised, and there is room for them; the two do not overlap.
+        unsafe { self.bytes.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(packed.as_ptr(), packed.len()) };
+        self.len = packed.len();
+    }
+
+    /// Writes over what starts at a byte of the packed arguments.
+    pub(crate) fn write<T: Plain>(&mut self, at: usize, value: T) {
+        assert!(at + size_of::<T>() <= self.len, "an argument is inside of the packed ones");
+        // SAFETY: the place lies inside of what is initialised, and `Plain` promises that all bytes of the value are.
+        unsafe { self.bytes.as_mut_ptr().add(at).cast::<T>().write_unaligned(value) };
     }
 
     /// The packed bytes.
@@ -93,6 +145,13 @@ mod tests {
         let mut args = Args::new();
         args.push(1u16).push([2i64, 3]);
         assert_eq!(args.bytes().len(), 24);
+    }
+
+    #[test]
+    fn a_mark_stands_at_the_first_byte_of_its_argument() {
+        let mut args = Args::new();
+        args.push(1u8).pointer(4).push(2u16).pointer_mut(5).push(3u64).mark(Mark::Call);
+        assert_eq!(args.marks(), [(8, Mark::Read), (24, Mark::Write), (32, Mark::Call)]);
     }
 
     #[test]

@@ -50,6 +50,45 @@ impl Context {
             }
         })
     }
+
+    /// How the library does a product, if it is there and can.
+    pub(super) fn recipe(&self, real: &Real, problem: Problem) -> Result<Option<Recipe>> {
+        let Some(library) = self.library(real)? else { return Ok(None) };
+        real.make_current()?;
+        let choice = library.choices.get_or_try_make(problem, || library.choose(problem))?;
+        Ok(choice.map(|choice| Recipe { library, choice, form: OnceLock::new() }))
+    }
+}
+
+/// What is needed to launch a product again and again.
+pub(super) struct Recipe {
+    library: Arc<Library>,
+    choice: Arc<Choice>,
+    /// The description of the first launch, for those with the same bias: its address is inside the description.
+    form: OnceLock<(Option<u64>, Form)>,
+}
+
+impl Clone for Recipe {
+    fn clone(&self) -> Recipe {
+        Recipe { library: self.library.clone(), choice: self.choice.clone(), form: OnceLock::new() }
+    }
+}
+
+impl Recipe {
+    /// Launches the product, or returns `false` if the library cannot after all; the context is current.
+    pub(super) fn run(&self, real: &Real, problem: Problem, matmul: &Matmul) -> Result<bool> {
+        match self.form.get() {
+            Some((bias, form)) if *bias == matmul.bias => self.library.run(real, matmul, &self.choice, form),
+            Some(_) => self.library.run(real, matmul, &self.choice, &Form::new(problem, matmul.bias)?),
+            None => {
+                let form = Form::new(problem, matmul.bias)?;
+                let outcome = self.library.run(real, matmul, &self.choice, &form);
+                // Another thread may have been first.
+                let _ = self.form.set((matmul.bias, form));
+                outcome
+            }
+        }
+    }
 }
 
 /// Whether the library is installed and not to be done without.
@@ -68,15 +107,10 @@ impl Library {
         Ok(Library { handle, workspace: Mutex::new(workspace), choices: OnceMap::bounded(REMEMBERED) })
     }
 
-    /// Launches the product, or returns `false` if the library has no algorithm for it.
-    pub(super) fn run(&self, real: &Real, matmul: &Matmul, problem: Problem) -> Result<bool> {
-        real.make_current()?;
-        let choice = self.choices.get_or_try_make(problem, || self.choose(problem))?;
-        let Some(choice) = choice else { return Ok(false) };
-        // The bias is an address inside the description, so the description belongs to the call.
-        let form = Form::new(problem, matmul.bias)?;
+    /// Launches the product, or returns `false` if the library cannot after all.
+    fn run(&self, real: &Real, matmul: &Matmul, choice: &Choice, form: &Form) -> Result<bool> {
         let [left, right, out] = &choice.layouts;
-        let scale = Scale::of(problem.dtype);
+        let scale = Scale::of(matmul.dtype);
         let (a, b, c) =
             (matmul.b.address as *const c_void, matmul.a.address as *const c_void, matmul.c.address as *mut c_void);
         // An algorithm with a workspace is more than one kernel. Those of another thread's call must not come in between.
@@ -218,6 +252,11 @@ impl Form {
         check(outcome, "describe a product")
     }
 }
+
+// SAFETY: the description is plain memory of the library that is only read after it was set up.
+unsafe impl Send for Form {}
+// SAFETY: as above.
+unsafe impl Sync for Form {}
 
 impl Drop for Form {
     fn drop(&mut self) {

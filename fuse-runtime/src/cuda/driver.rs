@@ -8,6 +8,7 @@ use super::module::Functions;
 use super::once::OnceMap;
 use super::recorder::{RECORDER, Recorder};
 use super::status::{check, failure};
+use super::trace::{self, TRACING, Tracer};
 use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::sys::{self, CUdevice_attribute, CUdevice_attribute_enum as attribute, CUresult};
 use fuse_compiler::plan::abi::Target;
@@ -32,6 +33,8 @@ pub(super) enum Backend {
     Real(Real),
     /// Nothing; launches are noted for tests.
     Recording(Recorder),
+    /// Nothing; a call is taken down, to be run again.
+    Tracing(Tracer),
 }
 
 /// What kernels are planned by.
@@ -77,6 +80,9 @@ impl Context {
     /// The context of the device with this number, opened by the first call.
     pub fn get(ordinal: usize) -> Result<Arc<Context>> {
         static CONTEXTS: LazyLock<OnceMap<usize, Arc<Context>>> = LazyLock::new(OnceMap::new);
+        if ordinal == TRACING {
+            return Ok(trace::current());
+        }
         CONTEXTS.get_or_try_make(ordinal, || match ordinal {
             RECORDER => Ok(Context::recording("sm_90a")),
             ordinal => open(ordinal).map(Arc::new),
@@ -95,7 +101,7 @@ impl Context {
         Arc::new(Context::new(facts, Backend::Recording(recorder), Fault::on_host()))
     }
 
-    fn new(facts: Facts, backend: Backend, fault: Fault) -> Context {
+    pub(super) fn new(facts: Facts, backend: Backend, fault: Fault) -> Context {
         let (functions, libraries) = (Functions::new(), Libraries::new());
         Context { facts, backend, functions, libraries, fault, kept: Kept::new(), usage: Usage::default() }
     }
@@ -113,6 +119,7 @@ impl Context {
                 let total = self.facts.memory_bytes;
                 return Ok((total - recorder.in_use(), total));
             }
+            Backend::Tracing(tracer) => return tracer.target().memory_info(),
         };
         real.make_current()?;
         let (mut free, mut total) = (0, 0);
@@ -126,6 +133,11 @@ impl Context {
         let Backend::Real(real) = &self.backend else { return Ok(()) };
         real.make_current()?;
         real.synchronize()
+    }
+
+    /// Makes the driver's context current on this thread, for launches that do not see to it themselves.
+    pub(crate) fn make_current(&self) -> Result<()> {
+        if let Backend::Real(real) = &self.backend { real.make_current() } else { Ok(()) }
     }
 }
 

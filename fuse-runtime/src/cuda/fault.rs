@@ -91,6 +91,11 @@ impl Fault {
         Ok(Fault::new(Place::Mapped(record), device_address))
     }
 
+    /// The record of another context, as kernels see it.
+    pub(super) fn elsewhere(device_address: u64) -> Fault {
+        Fault::new(Place::Host(Box::default()), device_address)
+    }
+
     /// A record no device writes to.
     pub(super) fn on_host() -> Fault {
         Fault::new(Place::Host(Box::default()), 0x1000)

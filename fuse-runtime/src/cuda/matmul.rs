@@ -4,12 +4,14 @@
 //! `C^T = B^T A^T` of the same bytes, so the operands change places and nothing is copied; an operand whose columns are
 //! contiguous is a transposed one. A bias along the columns of `C` is then what the library adds along its rows.
 
+use super::cublaslt::Recipe;
 use super::driver::{Backend, Context};
-use super::recorder::Recorded;
+use super::trace::Traced;
 use crate::env;
 use crate::error::Result;
 use crate::log::{self, Topic};
 use fuse_compiler::types::DType;
+use std::fmt;
 
 /// `c = epilogue(a b)` for each of `batch` products.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,22 +55,62 @@ pub(crate) struct Matrix {
     pub batch_stride: isize,
 }
 
+/// A product that the library can do, and how.
+#[derive(Clone)]
+pub(crate) struct Product {
+    /// The product; where its matrices lie may be another time's.
+    pub matmul: Matmul,
+    problem: Problem,
+    /// `None` on a recording context.
+    recipe: Option<Recipe>,
+}
+
+impl fmt::Debug for Product {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.matmul.fmt(f)
+    }
+}
+
 impl Context {
     /// Multiplies with the library. `false` means that it is not installed or cannot do this, and nothing was launched.
     pub(crate) fn matmul(&self, matmul: &Matmul) -> Result<bool> {
-        let Some(problem) = Problem::of(matmul) else { return Ok(false) };
-        let done = match &self.backend {
-            Backend::Real(real) => {
-                self.library(real)?.map_or(Ok(false), |library| library.run(real, matmul, problem))?
-            }
-            Backend::Recording(_) if env::is_without("cublaslt") => false,
-            Backend::Recording(recorder) => {
-                recorder.note(Recorded::Matmul(*matmul));
+        let Some(product) = self.product(matmul)? else { return Ok(false) };
+        if let Backend::Tracing(tracer) = &self.backend {
+            tracer.note(Traced::Product(product));
+            return Ok(true);
+        }
+        self.make_current()?;
+        self.multiply(&product, matmul)
+    }
+
+    /// How the library would multiply, if it can.
+    pub(crate) fn product(&self, matmul: &Matmul) -> Result<Option<Product>> {
+        let Some(problem) = Problem::of(matmul) else { return Ok(None) };
+        let recipe = match &self.backend {
+            Backend::Real(real) => match self.recipe(real, problem)? {
+                None => return Ok(None),
+                known => known,
+            },
+            Backend::Recording(_) if env::is_without("cublaslt") => return Ok(None),
+            Backend::Recording(_) => None,
+            Backend::Tracing(tracer) => return tracer.target().product(matmul),
+        };
+        Ok(Some(Product { matmul: *matmul, problem, recipe }))
+    }
+
+    /// Multiplies matrices that lie like those of a product, but perhaps elsewhere; the context is current. `false` means that
+    /// the library cannot do it after all, and nothing was launched.
+    pub(crate) fn multiply(&self, product: &Product, matmul: &Matmul) -> Result<bool> {
+        let done = match (&self.backend, &product.recipe) {
+            (Backend::Real(real), Some(recipe)) => recipe.run(real, product.problem, matmul)?,
+            (Backend::Recording(recorder), _) => {
+                recorder.multiply(matmul);
                 true
             }
+            _ => unreachable!("a product belongs to the context that it was prepared for"),
         };
         if done {
-            log::line(Topic::Launch, format_args!("library {problem:?}"));
+            log::line(Topic::Launch, format_args!("library {:?}", product.problem));
         }
         Ok(done)
     }
@@ -159,6 +201,7 @@ fn leading(outer_stride: isize, outer: usize, inner_stride: isize, inner: usize)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cuda::Recorded;
 
     fn matrix(row_stride: isize, col_stride: isize) -> Matrix {
         Matrix { address: 0x1000, row_stride, col_stride, batch_stride: 0 }

@@ -2,6 +2,7 @@
 
 use super::driver::{Backend, Context, Real};
 use super::status::{check, failure};
+use super::trace::Traced;
 use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::sys::{self, CUresult};
 use std::fmt;
@@ -28,6 +29,7 @@ impl Buffer {
                 context.kept.take(size).map_or_else(|| real.allocate(context, size), Ok)?
             }
             Backend::Recording(recorder) => recorder.allocate(len).ok_or_else(|| no_room(context, len))?,
+            Backend::Tracing(tracer) => tracer.allocate(len),
         };
         context.usage.add(len);
         Ok(Buffer { context: context.clone(), address, len })
@@ -84,10 +86,14 @@ impl Buffer {
             source.read(source_offset, &mut bytes)?;
             return self.write(offset, &bytes);
         }
+        if let Backend::Tracing(tracer) = &self.context.backend {
+            let (to, from) = (self.address + offset as u64, source.address + source_offset as u64);
+            tracer.note(Traced::Copy { to, from, bytes: len });
+            return Ok(());
+        }
         let Some((_, from)) = source.span(source_offset, len)? else { return Ok(()) };
         let Some((real, to)) = self.span(offset, len)? else { return Ok(()) };
-        // SAFETY: `span` checked both ranges.
-        check(unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, len, real.stream) }, "copy on the device")
+        real.copy(to, from, len)
     }
 
     /// Sets `len` bytes from `offset` on to `byte`.
@@ -121,6 +127,7 @@ impl Drop for Buffer {
             Backend::Real(_) if self.context.kept.keep(self.address, self.context.kept.size(self.len)) => {}
             Backend::Real(real) => real.free(self.address),
             Backend::Recording(recorder) => recorder.free(self.len),
+            Backend::Tracing(tracer) => tracer.free(self.address),
         }
     }
 }
@@ -165,7 +172,23 @@ impl Staging {
     }
 }
 
+impl Context {
+    /// Copies `bytes` bytes from one address to another, which the caller vouches for.
+    pub(crate) fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
+        match &self.backend {
+            Backend::Real(real) if bytes > 0 => real.copy(to, from, bytes),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Real {
+    /// Copies between two ranges of the device that the caller has checked; the context is current.
+    fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
+        // SAFETY: the caller checked both ranges.
+        check(unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream) }, "copy on the device")
+    }
+
     /// Copies from an address the caller has checked to lie in a buffer, and waits.
     fn read(&self, address: u64, target: &mut [u8]) -> Result<()> {
         let pointer = target.as_mut_ptr().cast();

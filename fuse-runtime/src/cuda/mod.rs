@@ -7,6 +7,7 @@
 //! - `fault` is the record in which kernels note an index out of range or a division by zero.
 //! - `restore` gives a tensor its old value back behind a call that failed.
 //! - `matmul` says products of matrices in the terms of the library, `cublaslt` runs them.
+//! - `trace` takes a call down instead of running it, for it to be run again faster.
 //! - `recorder` stands in for a GPU in tests: it notes the launches and the programs, and counts the memory.
 //!
 //! The libraries are opened at run time and asked for before the first use, because the bindings panic on a missing one:
@@ -38,13 +39,15 @@ mod status;
 mod strided;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 pub use driver::{Context, Facts};
 pub use memory::Buffer;
 
-pub(crate) use args::Args;
+pub(crate) use args::{Args, Mark};
 pub(crate) use driver::probe;
 pub(crate) use fault::FaultRecord;
-pub(crate) use matmul::{Matmul, Matrix};
+pub(crate) use matmul::{Matmul, Matrix, Product};
 pub(crate) use module::Function;
 pub(crate) use recorder::{RECORDER, Recorded};
+pub(crate) use trace::{COUNTERS, TRACING, Traced, block_of, take_down};

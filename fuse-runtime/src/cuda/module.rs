@@ -4,7 +4,6 @@ use super::args::Args;
 use super::cache::{Cache, Key, Program};
 use super::driver::{Backend, Context, Real};
 use super::once::OnceMap;
-use super::recorder::Recorded;
 use super::status::check;
 use crate::error::Result;
 use crate::log::{self, Topic};
@@ -81,6 +80,7 @@ impl Context {
                 }
                 Ok(Function::new(entry, std::ptr::null_mut(), 0, None))
             }
+            Backend::Tracing(tracer) => tracer.target().function(source, entry, defines, contract),
         })
     }
 
@@ -91,14 +91,31 @@ impl Context {
         if grid.contains(&0) {
             return Ok(());
         }
+        if let Backend::Tracing(tracer) = &self.backend {
+            tracer.launch(f, grid, block, shared, args);
+            return Ok(());
+        }
+        self.make_current()?;
+        self.launch_packed(f, grid, block, shared, args.bytes())
+    }
+
+    /// The same with arguments that are packed already, a grid that is not empty, and the context current.
+    pub(crate) fn launch_packed(
+        &self,
+        f: &Function,
+        grid: [u32; 3],
+        block: [u32; 3],
+        shared: u32,
+        args: &[u8],
+    ) -> Result<()> {
         log::line(Topic::Launch, format_args!("{f:?} grid {grid:?} block {block:?} shared {shared}"));
         match &self.backend {
             Backend::Real(real) => real.launch(self, &f.0, grid, block, shared, args),
             Backend::Recording(recorder) => {
-                let (entry, args) = (f.entry().into(), args.bytes().into());
-                recorder.note(Recorded::Launch { entry, grid, block, shared, args });
+                recorder.launch(f, grid, block, shared, args);
                 Ok(())
             }
+            Backend::Tracing(_) => unreachable!("a call that is taken down packs its arguments"),
         }
     }
 }
@@ -127,9 +144,8 @@ impl Real {
         grid: [u32; 3],
         block: [u32; 3],
         shared: u32,
-        args: &Args,
+        bytes: &[u8],
     ) -> Result<()> {
-        let bytes = args.bytes();
         let expected = f.args_len.unwrap_or(bytes.len());
         assert!(
             bytes.len() == expected,
@@ -137,7 +153,6 @@ impl Real {
             f.entry,
             bytes.len()
         );
-        self.make_current()?;
         if shared + f.fixed_shared > SHARED_BY_DEFAULT && !f.raised.load(Ordering::Relaxed) {
             raise_shared_limit(f, context.facts().max_shared_per_block)?;
         }
@@ -189,6 +204,7 @@ fn args_len(handle: sys::CUfunction, driver_version: u32) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cuda::Recorded;
 
     #[test]
     fn a_recording_context_notes_launches_in_order() {

@@ -5,8 +5,10 @@
 use super::cache::Key;
 use super::driver::{Backend, Context};
 use super::matmul::Matmul;
+use super::module::Function;
 use super::once::lock;
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -35,12 +37,38 @@ pub(crate) enum Recorded {
 
 /// The notes, the programs it was asked to load, and its memory.
 pub(super) struct Recorder {
-    notes: Mutex<Vec<Recorded>>,
+    notes: Mutex<Notes>,
     programs: Mutex<HashSet<Key>>,
     compiles: AtomicBool,
     next_address: AtomicU64,
     in_use: AtomicUsize,
     memory: usize,
+}
+
+/// Notes as they are taken, which is to cost little: what a call costs the host is measured on the recorder.
+#[derive(Default)]
+struct Notes {
+    list: Vec<Note>,
+    /// The packed arguments of all launches.
+    bytes: Vec<u8>,
+}
+
+enum Note {
+    Launch { function: Function, grid: [u32; 3], block: [u32; 3], shared: u32, args: Range<usize> },
+    Matmul(Matmul),
+}
+
+impl Notes {
+    /// The notes as tests read them.
+    fn read(self) -> Vec<Recorded> {
+        let read = |note| match note {
+            Note::Launch { function, grid, block, shared, args } => {
+                Recorded::Launch { entry: function.entry().into(), grid, block, shared, args: self.bytes[args].into() }
+            }
+            Note::Matmul(matmul) => Recorded::Matmul(matmul),
+        };
+        self.list.into_iter().map(read).collect()
+    }
 }
 
 impl Recorder {
@@ -84,9 +112,18 @@ impl Recorder {
         lock(&self.programs).insert(key);
     }
 
-    /// Notes one more.
-    pub(super) fn note(&self, what: Recorded) {
-        lock(&self.notes).push(what);
+    /// Notes a launch.
+    pub(super) fn launch(&self, f: &Function, grid: [u32; 3], block: [u32; 3], shared: u32, args: &[u8]) {
+        let notes = &mut *lock(&self.notes);
+        let start = notes.bytes.len();
+        notes.bytes.extend_from_slice(args);
+        let args = start..notes.bytes.len();
+        notes.list.push(Note::Launch { function: f.clone(), grid, block, shared, args });
+    }
+
+    /// Notes a product by the library.
+    pub(super) fn multiply(&self, matmul: &Matmul) {
+        lock(&self.notes).list.push(Note::Matmul(*matmul));
     }
 }
 
@@ -102,15 +139,15 @@ impl Context {
     pub(crate) fn recorded_programs(&self) -> usize {
         match &self.backend {
             Backend::Recording(recorder) => lock(&recorder.programs).len(),
-            Backend::Real(_) => 0,
+            _ => 0,
         }
     }
 
     /// Takes what a recording context has noted since the last time; nothing on a GPU.
     pub(crate) fn recorded(&self) -> Vec<Recorded> {
         match &self.backend {
-            Backend::Recording(recorder) => std::mem::take(&mut lock(&recorder.notes)),
-            Backend::Real(_) => Vec::new(),
+            Backend::Recording(recorder) => std::mem::take(&mut *lock(&recorder.notes)).read(),
+            _ => Vec::new(),
         }
     }
 }

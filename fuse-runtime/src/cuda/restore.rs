@@ -35,7 +35,7 @@ impl Context {
         }
         let kernel = self.function(SOURCE, "restore_if_failed", &[], false)?;
         let mut args = Args::new();
-        args.pointer(self.fault_address()).push(call).pointer(to).pointer(from).push(bytes as i64);
+        args.pointer(self.fault_address()).push(call).pointer_mut(to).pointer(from).push(bytes as i64);
         let blocks = bytes.div_ceil(BLOCK as usize).min(BLOCKS) as u32;
         self.launch(&kernel, [blocks, 1, 1], [BLOCK, 1, 1], 0, &args)
     }

@@ -42,7 +42,7 @@ impl Context {
         }
         let kernel = self.function(SOURCE, "copy_strided", &defines(loops.len(), count, size), false)?;
         let mut args = Args::new();
-        args.pointer(to).pointer(from).push(count as i64);
+        args.pointer_mut(to).pointer(from).push(count as i64);
         // Unused loops are never read.
         let each = |of: fn(&crate::copy::Loop) -> i64| std::array::from_fn::<i64, 8, _>(|d| loops.get(d).map_or(1, of));
         let size = size as i64;

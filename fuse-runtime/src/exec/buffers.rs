@@ -28,7 +28,7 @@ impl<'a> Buffers<'a> {
     pub fn new(call: &Call<'a>, sizes: &'a Sizes) -> Self {
         let (program, device, tensors) = (call.program, call.device, call.tensors);
         let plan = &program.plan;
-        let given = call.given.iter().zip(tensors).map(|(&given, tensor)| given && tensor.is_unique()).collect();
+        let given = (0..tensors.len()).map(|k| call.gives(k)).collect();
         let held = plan.bufs.iter().map(|buf| match buf.class {
             BufClass::In(k) => Some(tensors[k as usize].clone()),
             BufClass::Out | BufClass::Temp => None,

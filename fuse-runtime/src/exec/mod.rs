@@ -18,7 +18,7 @@ pub(crate) use cuda::describe_fault;
 pub(crate) use faults::FaultCell;
 use kernel_dtypes::instantiate;
 pub(crate) use program::Program;
-pub(crate) use run::{Call, guards_hold, run};
+pub(crate) use run::{Call, guards_hold, run, run_again};
 
 #[cfg(test)]
 mod tests;

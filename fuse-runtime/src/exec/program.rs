@@ -1,14 +1,14 @@
 //! A plan made ready: concrete element types, and the interpreted side of its kernels.
 
-use super::cuda::Functions;
+use super::cuda::{Functions, Names, Tapes};
 use super::instantiate;
 use super::interp::Interp;
 use crate::rt::DynBody;
 use fuse_compiler::options::Mode;
-use fuse_compiler::plan::{Kernel, Plan, Step, abi};
+use fuse_compiler::plan::{BufClass, Kernel, Plan, Step, abi};
 use fuse_compiler::types::DType;
 use std::borrow::Cow;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// A plan that can be run any number of times.
 pub(crate) struct Program {
@@ -22,6 +22,12 @@ pub(crate) struct Program {
     pub functions: Functions,
     /// Whether one of its kernels may meet an index out of range or an integer division by zero.
     pub may_fault: bool,
+    /// What a fault of it is about, if it may have one.
+    pub names: Option<Arc<Names>>,
+    /// Calls on GPUs that were made ready.
+    pub tapes: Tapes,
+    /// By argument, up to which power of two its alignment matters, as an exponent.
+    pub alignments: Vec<u32>,
     interpreted: OnceLock<Vec<Interp>>,
     /// The CUDA text, which compiled functions bring along and eager ops make when they first need it.
     source: OnceLock<Cow<'static, str>>,
@@ -31,8 +37,12 @@ impl Program {
     /// A plan for these generic element types.
     pub fn new(plan: &Plan, params: &[DType]) -> Self {
         let plan = instantiate(plan, params);
+        let may_fault = plan.steps.iter().any(|step| abi::may_fault(cpu_kernel(step)));
         Program {
-            may_fault: plan.steps.iter().any(|step| abi::may_fault(cpu_kernel(step))),
+            may_fault,
+            names: may_fault.then(|| Arc::new(Names::of(&plan))),
+            tapes: Tapes::default(),
+            alignments: alignments(&plan),
             plan,
             params: params.to_vec(),
             mode: Mode::Default,
@@ -62,6 +72,23 @@ impl Program {
         let make = || self.plan.steps.iter().map(|step| Interp::new(cpu_kernel(step).clone())).collect();
         self.interpreted.get_or_init(make).iter().map(|interp| interp as &dyn DynBody).collect()
     }
+}
+
+/// Kernels look at 16 bytes of alignment, which is their widest access, the library looks at 256.
+fn alignments(plan: &Plan) -> Vec<u32> {
+    let mut alignments: Vec<u32> = Vec::new();
+    for buf in &plan.bufs {
+        alignments.extend(matches!(buf.class, BufClass::In(_)).then_some(4));
+    }
+    for step in &plan.steps {
+        let Step::Matmul(matmul) = step else { continue };
+        for operand in [Some(&matmul.a), Some(&matmul.b), matmul.lib.bias.as_ref()].into_iter().flatten() {
+            if let BufClass::In(k) = plan.bufs[operand.buf.0 as usize].class {
+                alignments[k as usize] = 8;
+            }
+        }
+    }
+    alignments
 }
 
 /// The kernel of a step as the processor runs it.

@@ -290,8 +290,8 @@ fn difference(inputs: &[RawTensor], steps: &[Step], named: bool) -> Option<Strin
     catch_unwind(both).unwrap_or_else(|_| Some(format!("panics for\n{}", TEXT.take())))
 }
 
-/// Runs the steps as one plan and op by op, and says how the results differ.
-fn compare(inputs: &[RawTensor], steps: &[Step], named: bool) -> Option<String> {
+/// A random graph of some inputs as a program, with its graph and what its results are op by op.
+fn program(inputs: &[RawTensor], steps: &[Step], named: bool) -> (Program, Graph, Vec<(Val, RawTensor)>) {
     let mut pair = Pair::new(inputs.to_vec());
     if named {
         pair.name_dims();
@@ -305,7 +305,20 @@ fn compare(inputs: &[RawTensor], steps: &[Step], named: bool) -> Option<String> 
     TEXT.set(pair.graph.to_string());
     let plan = schedule::run(&graph, schedule::Options::default());
     TEXT.set(format!("{graph}{:#?}", plan.steps));
-    let program = Program::new(&plan, &[]);
+    (Program::new(&plan, &[]), graph, results)
+}
+
+/// The random program with this number and what it is called with.
+pub(super) fn program_of(seed: u64, named: bool, device: Device) -> (Program, Vec<RawTensor>) {
+    let mut random = Random(seed);
+    let inputs = inputs(&mut random, device);
+    let steps: Vec<Step> = (0..3 + random.below(12)).map(|_| random.step()).collect();
+    (program(&inputs, &steps, named).0, inputs)
+}
+
+/// Runs the steps as one plan and op by op, and says how the results differ.
+fn compare(inputs: &[RawTensor], steps: &[Step], named: bool) -> Option<String> {
+    let (program, graph, results) = program(inputs, steps, named);
     let tensors: Vec<&RawTensor> = inputs.iter().collect();
     let device = inputs[0].device();
     let bodies = if device.is_cpu() { program.interpreted() } else { vec![] };

@@ -2,14 +2,12 @@
 
 use super::buffers::Buffers;
 use super::cpu;
-use super::cuda::CudaCall;
+use super::cuda;
 use super::faults::FaultCell;
 use super::program::{Program, cpu_kernel};
 use super::symbols::Sizes;
-use crate::cuda::Context;
 use crate::device::Device;
 use crate::error::Result;
-use crate::log::{self, Topic};
 use crate::raw::RawTensor;
 use crate::rt::{CallFacts, Draw, DynBody, Scalar};
 use fuse_compiler::plan::{Expr, Kernel, Plan, Step};
@@ -20,7 +18,8 @@ pub(crate) struct Call<'a> {
     pub program: &'a Program,
     /// Tensor arguments, all on `device`.
     pub tensors: &'a [&'a RawTensor],
-    /// Whether the caller gives each of them up, so that a result may take over storage that nothing else holds.
+    /// Whether the caller gives each of them up, so that a result may take over storage that nothing else holds; empty where it
+    /// gives none.
     pub given: &'a [bool],
     /// Host scalars.
     pub scalars: &'a [Scalar],
@@ -32,17 +31,25 @@ pub(crate) struct Call<'a> {
     pub bodies: &'a [&'a dyn DynBody],
 }
 
+impl Call<'_> {
+    /// Whether a result may take over the storage of a tensor: the caller gives it up, and nothing else holds it.
+    #[inline]
+    pub fn gives(&self, tensor: usize) -> bool {
+        self.given.get(tensor) == Some(&true) && self.tensors[tensor].is_unique()
+    }
+}
+
 /// Runs a plan. After an error no tensor has changed.
 pub(crate) fn run(call: &Call<'_>) -> Result<Vec<RawTensor>> {
-    let plan = &call.program.plan;
-    let sizes = Sizes::of(plan, call.tensors, call.host_ints)?;
-    let draws = draws(plan, &sizes, call.device);
-    let mut buffers = Buffers::new(call, &sizes);
     match call.device.cuda_ordinal() {
-        None => run_on_cpu(call, &mut buffers, &sizes, &draws)?,
-        Some(ordinal) => run_on_cuda(call, ordinal, &mut buffers, &sizes, &draws)?,
+        None => run_on_cpu(call),
+        Some(ordinal) => cuda::run(call, ordinal),
     }
-    plan.outs.iter().map(|out| buffers.operand(out)).collect()
+}
+
+/// Runs a plan as such a call was run before, if one was and the device remembers it. Then its guards hold, too.
+pub(crate) fn run_again(call: &Call<'_>) -> Option<Result<Vec<RawTensor>>> {
+    if call.device.is_cpu() { None } else { cuda::run_again(call) }
 }
 
 /// Whether the equalities hold that a plan was specialised for.
@@ -51,50 +58,21 @@ pub(crate) fn guards_hold(plan: &Plan, tensors: &[&RawTensor], host_ints: &[i64]
     plan.guards.iter().all(|guard| sizes.value(&guard.check.left) == sizes.value(&guard.check.right))
 }
 
-fn run_on_cpu(call: &Call<'_>, buffers: &mut Buffers<'_>, sizes: &Sizes, draws: &[Draw]) -> Result<()> {
-    for (k, step) in call.program.plan.steps.iter().enumerate() {
+fn run_on_cpu(call: &Call<'_>) -> Result<Vec<RawTensor>> {
+    let plan = &call.program.plan;
+    let sizes = Sizes::of(plan, call.tensors, call.host_ints)?;
+    let draws = draws(plan, &sizes, call.device);
+    let mut buffers = Buffers::new(call, &sizes);
+    for (k, step) in plan.steps.iter().enumerate() {
         buffers.start_step(k as u32);
-        cpu_step(call, step, call.bodies[k], buffers, sizes, draws)?;
+        cpu_step(call, step, call.bodies[k], &mut buffers, &sizes, &draws)?;
         buffers.end_step(k as u32);
     }
-    Ok(())
-}
-
-/// Launches every step. What the kernels write is noted to come from this call, so that reading it finds their faults.
-fn run_on_cuda(
-    call: &Call<'_>,
-    ordinal: usize,
-    buffers: &mut Buffers<'_>,
-    sizes: &Sizes,
-    draws: &[Draw],
-) -> Result<()> {
-    let (program, context) = (call.program, Context::get(ordinal)?);
-    log::line(Topic::Launch, format_args!("`{}`, mode {}", program.plan.name, program.mode.word()));
-    let cuda = CudaCall {
-        context: &context,
-        ordinal,
-        source: program.source(),
-        contract: program.plan.contract,
-        params: &program.params,
-        functions: &program.functions,
-        sizes,
-        scalars: call.scalars,
-        draws,
-        number: context.next_call(),
-    };
-    cuda.warm(&program.plan, || Buffers::new(call, sizes));
-    cuda.announce(program);
-    for (k, step) in program.plan.steps.iter().enumerate() {
-        buffers.start_step(k as u32);
-        cuda.step(step, buffers)?;
-        buffers.end_step(k as u32);
-    }
-    buffers.note_call(cuda.number);
-    Ok(())
+    plan.outs.iter().map(|out| buffers.operand(out)).collect()
 }
 
 /// Takes the random numbers of a call from the generator, in program order.
-fn draws(plan: &Plan, sizes: &Sizes, device: Device) -> Vec<Draw> {
+pub(super) fn draws(plan: &Plan, sizes: &Sizes, device: Device) -> Vec<Draw> {
     let draw = |counters| {
         let (seed, offset) = device.draw_blocks(sizes.value(counters) as u64);
         Draw { seed, offset }

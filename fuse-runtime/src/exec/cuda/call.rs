@@ -6,10 +6,9 @@ use crate::cuda::{Context, FaultRecord};
 use crate::error::{Error, Result};
 use crate::exec::buffers::Buffers;
 use crate::exec::faults::{division_by_zero, index_out_of_range};
-use crate::exec::program::Program;
 use crate::exec::symbols::Sizes;
 use crate::rt::{Draw, Scalar};
-use fuse_compiler::plan::{Step, abi};
+use fuse_compiler::plan::{Plan, Step, abi};
 use fuse_compiler::types::DType;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -46,14 +45,29 @@ impl CudaCall<'_> {
             Step::Matmul(matmul) => launch_matmul(self, matmul, buffers),
         }
     }
+}
 
-    /// Remembers what a fault of this call would be about, if one of its kernels can have one.
-    pub fn announce(&self, program: &Program) {
-        let plan = &program.plan;
-        if program.may_fault {
-            let texts = plan.places.iter().map(|place| place.text.as_str().into()).collect();
-            remember(Caller { ordinal: self.ordinal, number: self.number, name: plan.name.as_str().into(), texts });
+/// What a fault of a program is about.
+pub(crate) struct Names {
+    name: Box<str>,
+    /// What the user wrote, by place.
+    texts: Vec<Box<str>>,
+}
+
+impl Names {
+    /// The names in a plan.
+    pub fn of(plan: &Plan) -> Self {
+        let texts = plan.places.iter().map(|place| place.text.as_str().into()).collect();
+        Names { name: plan.name.as_str().into(), texts }
+    }
+
+    /// Remembers what a fault of the call with this number would be about.
+    pub(super) fn announce(self: &Arc<Self>, ordinal: usize, number: u64) {
+        let mut callers = CALLERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if callers.len() == REMEMBERED {
+            callers.pop_front();
         }
+        callers.push_back(Caller { ordinal, number, names: self.clone() });
     }
 }
 
@@ -61,9 +75,7 @@ impl CudaCall<'_> {
 struct Caller {
     ordinal: usize,
     number: u64,
-    name: Box<str>,
-    /// What the user wrote, by place.
-    texts: Vec<Box<str>>,
+    names: Arc<Names>,
 }
 
 /// Faults of older calls are still reported, without their text.
@@ -71,20 +83,13 @@ const REMEMBERED: usize = 1024;
 
 static CALLERS: Mutex<VecDeque<Caller>> = Mutex::new(VecDeque::new());
 
-fn remember(caller: Caller) {
-    let mut callers = CALLERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if callers.len() == REMEMBERED {
-        callers.pop_front();
-    }
-    callers.push_back(caller);
-}
-
 /// A fault that a device has recorded, in words.
 pub(crate) fn describe_fault(ordinal: usize, fault: &FaultRecord) -> Error {
     let callers = CALLERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let caller = callers.iter().find(|caller| caller.ordinal == ordinal && caller.number == fault.call);
-    let written = caller.and_then(|caller| caller.texts.get(fault.op as usize)).filter(|text| !text.is_empty());
-    let name = written.or(caller.map(|caller| &caller.name)).map_or("kernel", |name| name);
+    let names = caller.map(|caller| &*caller.names);
+    let written = names.and_then(|names| names.texts.get(fault.op as usize)).filter(|text| !text.is_empty());
+    let name = written.or(names.map(|names| &names.name)).map_or("kernel", |name| name);
     match fault.code {
         abi::FAULT_INDEX => index_out_of_range(name, fault.value, fault.extent),
         _ => division_by_zero(name),

@@ -3,7 +3,7 @@
 use super::bind::{Bound, bind};
 use super::call::CudaCall;
 use super::scratch::counters;
-use crate::cuda::{Args, Buffer, Function};
+use crate::cuda::{Args, Buffer, Function, Mark};
 use crate::error::{Error, Result};
 use crate::exec::buffers::Buffers;
 use crate::rt::{Scalar, scalar_as};
@@ -199,7 +199,8 @@ impl Prepared {
 struct Beside {
     /// For values that blocks exchange.
     scratch: Vec<(Arg, Option<Buffer>)>,
-    counters: Option<Arc<Buffer>>,
+    /// The address of counters, which are there for good.
+    counters: u64,
 }
 
 impl Beside {
@@ -209,8 +210,8 @@ impl Beside {
             scratch.push((arg, if bytes > 0 { Some(Buffer::new(call.context, bytes)?) } else { None }));
         }
         let counters = match launch.counters {
-            0 => None,
-            count => Some(counters(call.context, call.ordinal, count)?),
+            0 => 0,
+            count => counters(call.context, count)?,
         };
         Ok(Beside { scratch, counters })
     }
@@ -227,19 +228,19 @@ fn push(args: &mut Args, arg: Arg, call: &CudaCall<'_>, kernel: &Kernel, bound: 
     match arg {
         Arg::Leaf(k) => args.pointer(bound.operands[k as usize].start),
         Arg::LeafAxis(k) => args.push(bound.operands[k as usize].axis),
-        Arg::Store(k) => args.pointer(store(k).start),
+        Arg::Store(k) => args.pointer_mut(store(k).start),
         Arg::StoreAxis(k) => args.push(store(k).axis),
-        Arg::Scalar(k, dtype) => push_scalar(args, call.scalars[k as usize], dtype),
+        Arg::Scalar(k, dtype) => push_scalar(args, call.scalars[k as usize], dtype).mark(Mark::Scalar(k, dtype)),
         Arg::Size(stmt) => match &kernel.stmt(stmt).expr {
             Expr::Size(dim) => args.push(call.sizes.value(dim)),
             other => unreachable!("{other:?} is no size"),
         },
-        Arg::Seed => args.push(call.draws.first().map_or(0, |draw| draw.seed)),
-        Arg::Offset(draw) => args.push(call.draws[draw as usize].offset),
-        Arg::Fault => args.pointer(call.context.fault_address()),
-        Arg::Call => args.push(call.number),
-        Arg::Stage(_) | Arg::Partial(_) => args.pointer(beside.address(arg)),
-        Arg::Counters => args.pointer(beside.counters.as_ref().map_or(0, |counters| counters.ptr())),
+        Arg::Seed => args.push(call.draws.first().map_or(0, |draw| draw.seed)).mark(Mark::Seed),
+        Arg::Offset(draw) => args.push(call.draws[draw as usize].offset).mark(Mark::Offset(draw)),
+        Arg::Fault => args.push(call.context.fault_address()),
+        Arg::Call => args.push(call.number).mark(Mark::Call),
+        Arg::Stage(_) | Arg::Partial(_) => args.pointer_mut(beside.address(arg)),
+        Arg::Counters => args.pointer_mut(beside.counters),
         packed => unreachable!("{packed:?} follows from the layouts or the matrices"),
     };
 }

@@ -39,12 +39,12 @@ pub(super) fn template_axes(
 }
 
 #[cfg(not(test))]
-fn template_is_forced() -> bool {
+pub(super) fn template_is_forced() -> bool {
     false
 }
 
 #[cfg(test)]
-use forced::template_is_forced;
+pub(super) use forced::template_is_forced;
 #[cfg(test)]
 pub(crate) use forced::with_template;
 
@@ -55,7 +55,7 @@ mod forced {
 
     thread_local!(static FORCED: Cell<bool> = const { Cell::new(false) });
 
-    pub(super) fn template_is_forced() -> bool {
+    pub(in crate::exec::cuda) fn template_is_forced() -> bool {
         FORCED.get()
     }
 

@@ -5,10 +5,14 @@ mod bind;
 mod call;
 mod launch;
 mod matmul;
+mod run;
 mod scratch;
+mod tape;
 mod warm;
 
-pub(crate) use call::{CudaCall, describe_fault};
+pub(crate) use call::{Names, describe_fault};
 pub(crate) use launch::Functions;
 #[cfg(test)]
 pub(crate) use matmul::with_template;
+pub(crate) use run::{run, run_again};
+pub(crate) use tape::Tapes;

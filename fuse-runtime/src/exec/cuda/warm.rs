@@ -14,9 +14,10 @@ use fuse_compiler::plan::{Kernel, Matmul, Plan, Step};
 use rayon::prelude::*;
 
 impl CudaCall<'_> {
-    /// Compiles what the call will launch, if it is the first of its plan on this device and launches several kernels.
+    /// Compiles what the call will launch, if it is the first of its plan on this device and launches several kernels. A call
+    /// that is taken down is not the first, and must not do anything twice.
     pub fn warm<'b>(&self, plan: &Plan, buffers: impl FnOnce() -> Buffers<'b>) {
-        if plan.steps.len() > 1 && !self.functions.has_some(self.ordinal) {
+        if plan.steps.len() > 1 && !self.context.is_tracing() && !self.functions.has_some(self.ordinal) {
             let needed = self.needed(plan, &mut buffers());
             needed.par_iter().for_each(|needed| match needed {
                 Needed::Kernel(kernel, geometry) => drop(self.functions.prepare(self, kernel, geometry)),

@@ -1,0 +1,87 @@
+//! Running a plan on a GPU: by its tape where such a call was taken down before, else step by step.
+
+use super::call::CudaCall;
+use super::tape::{Found, Tape};
+use crate::cuda::Context;
+use crate::env::is_without;
+use crate::error::Result;
+use crate::exec::buffers::Buffers;
+use crate::exec::run::{Call, draws};
+use crate::exec::symbols::Sizes;
+use crate::log::{self, Topic};
+use crate::raw::RawTensor;
+use crate::rt::Draw;
+use std::sync::{Arc, LazyLock};
+
+/// Runs a plan on the GPU with this number.
+///
+/// The first call of its kind is run step by step; the second is taken down as a [`Tape`], which it and those after it run.
+pub(crate) fn run(call: &Call<'_>, ordinal: usize) -> Result<Vec<RawTensor>> {
+    if !uses_tapes() {
+        return run_steps(call, ordinal);
+    }
+    match call.program.tapes.find(call) {
+        Found::Tape(tape) => tape.run(call),
+        Found::Seen => {
+            let tape = Arc::new(Tape::take_down(call, ordinal)?);
+            call.program.tapes.keep(call, Some(tape.clone()));
+            tape.run(call)
+        }
+        Found::New => {
+            let results = run_steps(call, ordinal)?;
+            call.program.tapes.keep(call, None);
+            Ok(results)
+        }
+    }
+}
+
+/// Runs a plan by its tape, if such a call was taken down before.
+pub(crate) fn run_again(call: &Call<'_>) -> Option<Result<Vec<RawTensor>>> {
+    match call.program.tapes.find(call) {
+        Found::Tape(tape) if uses_tapes() => Some(tape.run(call)),
+        _ => None,
+    }
+}
+
+/// `FUSE_WITHOUT=tape` runs every call step by step; tests that force a choice of the steps do so too.
+fn uses_tapes() -> bool {
+    static USED: LazyLock<bool> = LazyLock::new(|| !is_without("tape"));
+    *USED && !super::matmul::template_is_forced()
+}
+
+/// Runs a plan step by step.
+pub(in crate::exec) fn run_steps(call: &Call<'_>, ordinal: usize) -> Result<Vec<RawTensor>> {
+    let (program, context) = (call.program, Context::get(ordinal)?);
+    log::line(Topic::Launch, format_args!("`{}`, mode {}", program.plan.name, program.mode.word()));
+    let sizes = Sizes::of(&program.plan, call.tensors, call.host_ints)?;
+    let draws = draws(&program.plan, &sizes, call.device);
+    let number = context.next_call();
+    if let Some(names) = &program.names {
+        names.announce(ordinal, number);
+    }
+    steps(call, &context, ordinal, &sizes, &draws, number)
+}
+
+/// Launches every step. What the kernels write is noted to come from this call, so that reading it finds their faults.
+pub(super) fn steps(
+    call: &Call<'_>,
+    context: &Arc<Context>,
+    ordinal: usize,
+    sizes: &Sizes,
+    draws: &[Draw],
+    number: u64,
+) -> Result<Vec<RawTensor>> {
+    let (program, scalars) = (call.program, call.scalars);
+    let (source, contract) = (program.source(), program.plan.contract);
+    let (params, functions) = (&program.params, &program.functions);
+    let cuda = CudaCall { context, ordinal, source, contract, params, functions, sizes, scalars, draws, number };
+    cuda.warm(&program.plan, || Buffers::new(call, sizes));
+    let mut buffers = Buffers::new(call, sizes);
+    for (k, step) in (0..).zip(&program.plan.steps) {
+        buffers.start_step(k);
+        cuda.step(step, &mut buffers)?;
+        buffers.end_step(k);
+    }
+    buffers.note_call(number);
+    program.plan.outs.iter().map(|out| buffers.operand(out)).collect()
+}

@@ -1,0 +1,140 @@
+//! From a call that was taken down to its tape.
+
+use super::memory::{self, Memory, Need};
+use super::{Address, Launch, Multiplication, Op, Outcome, Patch, Tape, Value};
+use crate::cuda::{COUNTERS, Context, Mark, Product, TRACING, Traced, block_of, take_down};
+use crate::device::Device;
+use crate::error::Result;
+use crate::exec::cuda::run::steps;
+use crate::exec::run::Call;
+use crate::exec::symbols::Sizes;
+use crate::layout::Layout;
+use crate::raw::RawTensor;
+use crate::rt::Draw;
+use crate::storage::{CudaBuffer, Storage};
+use fuse_compiler::plan::BufClass;
+use std::sync::Arc;
+
+impl Tape {
+    /// Takes a call down instead of running it.
+    pub fn take_down(call: &Call<'_>, ordinal: usize) -> Result<Tape> {
+        let (plan, context) = (&call.program.plan, Context::get(ordinal)?);
+        let sizes = Sizes::of(plan, call.tensors, call.host_ints)?;
+        let draws: Vec<u64> = plan.draws.iter().map(|counters| sizes.value(counters) as u64).collect();
+        take_down(&context, |tracing| {
+            let arguments = call.tensors.iter().map(|tensor| stand_in(tensor)).collect::<Result<Vec<_>>>()?;
+            let given: Vec<bool> = (0..arguments.len()).map(|k| call.gives(k)).collect();
+            let tensors: Vec<&RawTensor> = arguments.iter().collect();
+            let traced = Call { tensors: &tensors, given: &given, device: Device::tracing(), ..*call };
+            let unknown: Vec<Draw> = draws.iter().map(|_| Draw { seed: 0, offset: 0 }).collect();
+            let results = steps(&traced, tracing, ordinal, &sizes, &unknown, 0)?;
+            let (events, counters) = tracing.traced();
+            let map = Map::new(&arguments, &results, &events);
+            let is_out = |buf: usize| plan.bufs[buf].class == BufClass::Out;
+            let written = plan.outs.iter().map(|out| is_out(out.buf.0 as usize));
+            let outcome = |(result, written): (&RawTensor, bool)| map.outcome(result, written);
+            let results = results.iter().zip(written).map(outcome).collect();
+            let ops = events.into_iter().filter_map(|event| map.op(event)).collect();
+            let Memory { blocks, stepwise, .. } = map.memory;
+            Ok(Tape { context: context.clone(), ordinal, ops, blocks, stepwise, results, draws, counters })
+        })
+    }
+}
+
+/// A tensor that lies like an argument, in memory of its own that is nowhere. It starts as far into its storage as need be
+/// for the same alignment.
+fn stand_in(tensor: &RawTensor) -> Result<RawTensor> {
+    /// Enough elements to be aligned as any address is.
+    const ALIGNED: isize = 256;
+    let (layout, size) = (tensor.layout(), tensor.dtype().bytes());
+    let (low, high) = layout.span().unwrap_or((0, 0));
+    let cut = low.div_euclid(ALIGNED) * ALIGNED;
+    let offset = layout.offset() - if layout.span().is_some() { cut } else { layout.offset() };
+    let bytes = (high - cut + 1) as usize * size;
+    let storage = Arc::new(Storage::Cuda(CudaBuffer::new(TRACING, bytes)?));
+    let layout = Layout::strided(layout.shape(), layout.strides(), offset);
+    Ok(RawTensor::from_storage(storage, tensor.dtype(), layout, Device::tracing()))
+}
+
+/// Where symbolic addresses come to lie.
+struct Map<'a> {
+    arguments: &'a [RawTensor],
+    memory: Memory,
+}
+
+impl<'a> Map<'a> {
+    /// The blocks of the arguments were asked for first, then those of temporaries and results.
+    fn new(arguments: &'a [RawTensor], results: &[RawTensor], events: &[Traced]) -> Self {
+        let mut needs: Vec<Need> = Vec::new();
+        let mut launches = 0;
+        for event in events {
+            match event {
+                Traced::Allocate(bytes) => {
+                    needs.push(Need { bytes: *bytes, ops: launches..usize::MAX, result: false });
+                }
+                Traced::Free(block) => needs[*block as usize].ops.end = launches,
+                Traced::Launch { .. } | Traced::Product(_) | Traced::Copy { .. } => launches += 1,
+            }
+        }
+        for (block, _) in results.iter().filter_map(|result| block_of(result.storage().address())) {
+            needs[block as usize].result = true;
+        }
+        needs.iter_mut().for_each(|need| need.ops.end = need.ops.end.min(launches.max(need.ops.start)));
+        Map { arguments, memory: memory::plan(&needs[arguments.len()..], launches) }
+    }
+
+    /// Where a symbolic address comes to lie; `None` for one that is the same in every call.
+    fn address(&self, address: u64) -> Option<Address> {
+        let (block, delta) = block_of(address)?;
+        if block == COUNTERS {
+            return Some(Address { place: (self.arguments.len() + self.memory.blocks.len()) as u32, delta });
+        }
+        if let Some(argument) = self.arguments.get(block as usize) {
+            return Some(Address { place: block, delta: address.wrapping_sub(argument.address()) as i64 });
+        }
+        let (block, start) = *self.memory.places.get(block as usize - self.arguments.len())?;
+        Some(Address { place: (self.arguments.len() + block) as u32, delta: delta + start as i64 })
+    }
+
+    /// An address that must be in memory of the call.
+    fn known(&self, address: u64) -> Address {
+        self.address(address).expect("a call uses its own memory")
+    }
+
+    fn op(&self, event: Traced) -> Option<Op> {
+        match event {
+            Traced::Allocate(_) | Traced::Free(_) => None,
+            Traced::Launch { function, grid, block, shared, args, marks } => {
+                let patches = marks.iter().filter_map(|&(at, mark)| self.patch(&args, at, mark)).collect();
+                Some(Op::Launch(Launch { function, grid, block, shared, patches, args }))
+            }
+            Traced::Product(product) => Some(Op::Product(self.multiplication(product))),
+            Traced::Copy { to, from, bytes } => Some(Op::Copy { to: self.known(to), from: self.known(from), bytes }),
+        }
+    }
+
+    fn patch(&self, args: &[u8], at: usize, mark: Mark) -> Option<Patch> {
+        let value = match mark {
+            Mark::Read | Mark::Write => {
+                let address = args[at..at + 8].try_into().expect("eight bytes");
+                Value::Address(self.address(u64::from_ne_bytes(address))?)
+            }
+            Mark::Scalar(k, dtype) => Value::Scalar(k, dtype),
+            Mark::Seed => Value::Seed,
+            Mark::Offset(draw) => Value::Offset(draw),
+            Mark::Call => Value::Call,
+        };
+        Some(Patch { at: at as u32, value })
+    }
+
+    fn multiplication(&self, product: Product) -> Multiplication {
+        let matmul = product.matmul;
+        let [a, b, c] = [matmul.a, matmul.b, matmul.c].map(|matrix| self.known(matrix.address));
+        Multiplication { product, a, b, c, bias: matmul.bias.map(|bias| self.known(bias)) }
+    }
+
+    fn outcome(&self, result: &RawTensor, written: bool) -> Outcome {
+        let at = self.address(result.address()).filter(|_| result.storage().bytes() > 0);
+        Outcome { dtype: result.dtype(), layout: *result.layout(), at, written }
+    }
+}

@@ -1,0 +1,257 @@
+//! A tape launches what the steps of its call launch, byte for byte but for where things lie.
+
+use super::Tape;
+use crate::cuda::{Context, Matmul, Matrix, RECORDER, Recorded};
+use crate::device::Device;
+use crate::exec::cuda::run::{run, run_steps};
+use crate::exec::random::program_of;
+use crate::exec::{Call, Program};
+use crate::raw::RawTensor;
+use crate::rt::Scalar;
+use fuse_compiler::graph::Graph;
+use fuse_compiler::op::{Attr, Build, Op, Val};
+use fuse_compiler::types::DType;
+use fuse_compiler::{optimise, schedule};
+use std::sync::{Mutex, MutexGuard};
+
+/// There is one recorder, and tests run side by side.
+fn recorder() -> (MutexGuard<'static, ()>, Device) {
+    static TURN: Mutex<()> = Mutex::new(());
+    (TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner()), Device::recorder())
+}
+
+/// What a run launches, the number of its call, and what it gives.
+struct Run {
+    launches: Vec<Recorded>,
+    number: u64,
+    results: Vec<RawTensor>,
+}
+
+fn watch(device: Device, run: impl FnOnce() -> Vec<RawTensor>) -> Run {
+    let context = Context::get(RECORDER).unwrap();
+    device.manual_seed(5);
+    context.recorded();
+    let number = context.next_call() + 1;
+    let results = run();
+    Run { launches: context.recorded(), number, results }
+}
+
+/// Runs a call step by step and by its tape, and compares.
+fn check(program: &Program, tensors: &[RawTensor], given: bool, scalars: &[Scalar]) {
+    let device = Device::recorder();
+    let refs: Vec<&RawTensor> = tensors.iter().collect();
+    let given = vec![given; refs.len()];
+    let call = Call { program, tensors: &refs, given: &given, scalars, host_ints: &[], device, bodies: &[] };
+    let tape = Tape::take_down(&call, RECORDER).unwrap();
+    let storage = |result: &RawTensor| refs.iter().position(|x| x.storage().address() == result.storage().address());
+    let facts = |run: &Run| {
+        let fact = |result: &RawTensor| {
+            let taken = storage(result).filter(|_| result.numel() > 0);
+            let start = result.address() - result.storage().address();
+            (result.dtype(), result.layout().with_offset(0), taken, start)
+        };
+        run.results.iter().map(fact).collect::<Vec<_>>()
+    };
+    let by_steps = watch(device, || run_steps(&call, RECORDER).unwrap());
+    let (expected, mut launches, number) = (facts(&by_steps), by_steps.launches, by_steps.number);
+    drop(by_steps.results);
+    for _ in 0..2 {
+        let by_tape = watch(device, || tape.run(&call).unwrap());
+        assert_eq!(facts(&by_tape), expected);
+        assert_eq!(names(&by_tape.launches), names(&launches));
+        let numbers = [number, by_tape.number];
+        for (steps, tape) in launches.iter_mut().zip(&by_tape.launches) {
+            assert_alike(steps, tape, numbers, tensors);
+        }
+    }
+}
+
+fn names(launches: &[Recorded]) -> Vec<&str> {
+    let mut names = Vec::new();
+    for launch in launches {
+        names.push(match launch {
+            Recorded::Launch { entry, .. } => &**entry,
+            Recorded::Matmul(_) => "matmul",
+        });
+    }
+    names
+}
+
+fn assert_alike(steps: &Recorded, tape: &Recorded, numbers: [u64; 2], tensors: &[RawTensor]) {
+    let alike = |a: u64, b: u64| a == b || [a, b] == numbers || both_fresh(a, b, tensors);
+    match (steps, tape) {
+        (
+            Recorded::Launch { entry, grid, block, shared, args },
+            Recorded::Launch { entry: entry_2, grid: grid_2, block: block_2, shared: shared_2, args: args_2 },
+        ) => {
+            assert_eq!((entry, grid, block, shared), (entry_2, grid_2, block_2, shared_2));
+            assert_eq!(args.len(), args_2.len());
+            for (at, (a, b)) in args.chunks(8).zip(args_2.chunks(8)).enumerate() {
+                let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
+                assert!(a == b || alike(word(a), word(b)), "word {at} of `{entry}`: {a:02x?}, by tape {b:02x?}");
+            }
+        }
+        (Recorded::Matmul(a), Recorded::Matmul(b)) => {
+            let pairs = [(a.a, b.a), (a.b, b.b), (a.c, b.c)];
+            assert!(pairs.iter().all(|(a, b)| alike(a.address, b.address)), "{a:?} {b:?}");
+            assert!(alike(a.bias.unwrap_or(0), b.bias.unwrap_or(0)), "{a:?} {b:?}");
+            assert_eq!(nowhere(*a), nowhere(*b));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Whether both are addresses outside of the arguments, which may be anywhere but have to be aligned alike.
+fn both_fresh(a: u64, b: u64, tensors: &[RawTensor]) -> bool {
+    let fresh = |at: u64| {
+        let in_argument = tensors.iter().any(|x| {
+            let start = x.storage().address();
+            (start..start + x.storage().bytes() as u64).contains(&at)
+        });
+        at >= 0x7000_0000_0000 && at < 1 << 48 && !in_argument
+    };
+    fresh(a) && fresh(b) && a % 256 == b % 256
+}
+
+/// The product without addresses.
+fn nowhere(matmul: Matmul) -> Matmul {
+    let nowhere = |matrix: Matrix| Matrix { address: 0, ..matrix };
+    let (a, b, c) = (nowhere(matmul.a), nowhere(matmul.b), nowhere(matmul.c));
+    Matmul { a, b, c, bias: matmul.bias.map(|_| 0), ..matmul }
+}
+
+#[test]
+fn random_programs_launch_the_same_by_tape() {
+    let (_turn, device) = recorder();
+    for seed in 0..150 {
+        for named in [false, true] {
+            let (program, inputs) = program_of(seed, named, device);
+            check(&program, &inputs, false, &[]);
+            // Storage of their own, for results to take over.
+            let own: Vec<RawTensor> = inputs.iter().map(|x| x.copied().unwrap()).collect();
+            drop(inputs);
+            check(&program, &own, true, &[]);
+        }
+    }
+}
+
+/// A graph of f32 inputs of these extents.
+fn graph(inputs: &[&[usize]], build: impl FnOnce(&mut Graph, &[Val]) -> Vec<Val>) -> (Program, Vec<RawTensor>) {
+    let mut graph = Graph::new("case");
+    let vals: Vec<Val> =
+        inputs.iter().enumerate().map(|(k, dims)| graph.input(&format!("x{k}"), DType::F32, dims.len())).collect();
+    graph.outs = build(&mut graph, &vals);
+    let graph = optimise::run(graph, optimise::Options::default());
+    let tensors = inputs.iter().map(|dims| RawTensor::empty(DType::F32, dims, Device::recorder()).unwrap());
+    (Program::new(&schedule::run(&graph, schedule::Options::default()), &[]), tensors.collect())
+}
+
+fn op(graph: &mut Graph, name: &str, args: &[Val], attrs: &[Attr]) -> Val {
+    graph.push(Op::named(name), args, attrs.to_vec())
+}
+
+/// Three products with an activation behind each, the last of them a temporary of a reduction.
+fn layers() -> (Program, Vec<RawTensor>) {
+    graph(&[&[64, 64], &[64, 64], &[64, 64], &[64]], |g, x| {
+        let mut h = x[0];
+        for weight in [x[1], x[2], x[1]] {
+            h = op(g, "matmul", &[h, weight], &[]);
+            h = op(g, "tanh", &[h], &[]);
+        }
+        let biased = op(g, "linear", &[h, x[2], x[3]], &[]);
+        vec![op(g, "softmax", &[biased], &[Attr::Int(-1)]), op(g, "sum_all", &[h], &[])]
+    })
+}
+
+#[test]
+fn products_launch_the_same_by_tape() {
+    let (_turn, _device) = recorder();
+    let (program, tensors) = layers();
+    check(&program, &tensors, false, &[]);
+    let turned: Vec<RawTensor> = tensors
+        .iter()
+        .map(|x| if x.shape().len() == 2 { x.with_layout(x.layout().transpose(0, 1).unwrap()) } else { x.clone() })
+        .collect();
+    check(&program, &turned, false, &[]);
+}
+
+#[test]
+fn scalars_and_random_numbers_are_those_of_the_call() {
+    let (_turn, device) = recorder();
+    let (program, tensors) = graph(&[&[5, 300]], |g, x| {
+        let factor = g.scalar("factor", DType::F32);
+        let scaled = op(g, "mul", &[x[0], factor], &[]);
+        let p = g.scalar("p", DType::F64);
+        let dropped = op(g, "dropout", &[scaled, p], &[Attr::Bool(true)]);
+        vec![dropped, op(g, "dropout", &[dropped, p], &[Attr::Bool(true)])]
+    });
+    check(&program, &tensors, false, &[Scalar::Float(2.0), Scalar::Float(0.5)]);
+    // Through the map of the program, as calls go: each finds the tape of the second and has its own scalar and numbers.
+    let refs: Vec<&RawTensor> = tensors.iter().collect();
+    let mut launches = Vec::new();
+    for k in 0..4 {
+        let scalars = [Scalar::Float(f64::from(k)), Scalar::Float(0.5)];
+        let call = Call {
+            program: &program,
+            tensors: &refs,
+            given: &[],
+            scalars: &scalars,
+            host_ints: &[],
+            device,
+            bodies: &[],
+        };
+        let by_map = watch(device, || {
+            device.draw_blocks(10 * k as u64);
+            run(&call, RECORDER).unwrap()
+        });
+        let by_steps = watch(device, || {
+            device.draw_blocks(10 * k as u64);
+            run_steps(&call, RECORDER).unwrap()
+        });
+        for (a, b) in by_steps.launches.iter().zip(&by_map.launches) {
+            assert_alike(a, b, [by_steps.number, by_map.number], &tensors);
+        }
+        launches.push(by_map.launches);
+    }
+    assert!(launches.windows(2).all(|pair| pair[0] != pair[1]));
+}
+
+#[test]
+fn calls_of_changing_layout_find_their_own_tapes() {
+    let (_turn, device) = recorder();
+    let (program, tensors) = graph(&[&[64, 64], &[64, 64]], |g, x| {
+        let sum = op(g, "add", &[x[0], x[1]], &[]);
+        vec![op(g, "softmax", &[sum], &[Attr::Int(-1)])]
+    });
+    let x = &tensors[0];
+    let odd = RawTensor::empty(DType::F32, &[64 * 64 + 1], device).unwrap();
+    let odd = odd.with_layout(odd.layout().narrow(0, 1, 64 * 64).unwrap());
+    let odd = odd.with_layout(odd.layout().reshape(&[64, 64]).unwrap().unwrap());
+    let kinds = [
+        [x.clone(), tensors[1].clone()],
+        [x.with_layout(x.layout().transpose(0, 1).unwrap()), x.clone()],
+        [odd.clone(), x.clone()],
+        [x.clone(), x.clone()],
+        [x.with_layout(x.layout().narrow(0, 0, 10).unwrap()), odd.with_layout(odd.layout().narrow(0, 3, 10).unwrap())],
+    ];
+    for _ in 0..4 {
+        for kind in &kinds {
+            let refs: Vec<&RawTensor> = kind.iter().collect();
+            let call = Call {
+                program: &program,
+                tensors: &refs,
+                given: &[],
+                scalars: &[],
+                host_ints: &[],
+                device,
+                bodies: &[],
+            };
+            let by_map = watch(device, || run(&call, RECORDER).unwrap());
+            let by_steps = watch(device, || run_steps(&call, RECORDER).unwrap());
+            assert_eq!(names(&by_map.launches), names(&by_steps.launches));
+            for (a, b) in by_steps.launches.iter().zip(&by_map.launches) {
+                assert_alike(a, b, [by_steps.number, by_map.number], kind);
+            }
+        }
+    }
+}
