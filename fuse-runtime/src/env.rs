@@ -7,7 +7,7 @@
 //! | `FUSE_DEVICE` | the device of `Device::best()`: `cpu` or `cuda:N` |
 //! | `FUSE_LOG` | topics to write lines about: `compile,launch,cache,tune,break` |
 //! | `FUSE_CACHE_DIR` | the folder of compiled kernels, read by the cache on disk |
-//! | `FUSE_WITHOUT` | what to do without: libraries, as if they were not installed, blocks of memory kept for later, and calls made ready: `nvrtc,cublaslt,kept,tape` |
+//! | `FUSE_WITHOUT` | what to do without: libraries, as if they were not installed, blocks of memory kept for later, calls made ready, and first calls that are not: `nvrtc,cublaslt,kept,tape,steps` |
 
 use crate::log;
 use fuse_compiler::options::Mode;

@@ -64,6 +64,11 @@ macro_rules! words {
     };
 }
 
+/// The most CUDA graphs that `mode = "reduce-overhead"` keeps of one plan, for calls of different layouts.
+pub const GRAPHS_OF_A_PLAN: usize = 16;
+/// The most it keeps in a process.
+pub const GRAPHS_IN_ALL: usize = 256;
+
 words! {
     /// What a call is tuned for.
     Mode {

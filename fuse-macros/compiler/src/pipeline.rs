@@ -133,7 +133,7 @@ impl Compiled {
     /// The report, of the most special plan of each graph.
     pub fn explanation(&self) -> Explanation {
         let plans: Vec<Plan> = self.plans.iter().filter_map(|plans| plans.first().cloned()).collect();
-        Explanation::new(self.program.name.clone(), &plans, self.program.breaks.clone())
+        Explanation::new(self.program.name.clone(), &plans, self.program.breaks.clone()).in_mode(self.mode)
     }
 
     /// The CUDA source of the whole function.

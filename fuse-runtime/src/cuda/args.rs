@@ -115,11 +115,13 @@ impl Args {
         self.len = packed.len();
     }
 
-    /// Writes over what starts at a byte of the packed arguments.
-    pub(crate) fn write<T: Plain>(&mut self, at: usize, value: T) {
-        assert!(at + size_of::<T>() <= self.len, "an argument is inside of the packed ones");
-        // SAFETY: the place lies inside of what is initialised, and `Plain` promises that all bytes of the value are.
-        unsafe { self.bytes.as_mut_ptr().add(at).cast::<T>().write_unaligned(value) };
+    /// Writes over a part of the packed arguments.
+    #[inline]
+    pub(crate) fn write(&mut self, at: usize, bytes: &[u8]) {
+        assert!(at + bytes.len() <= self.len, "an argument is inside of the packed ones");
+        for (to, &byte) in self.bytes[at..].iter_mut().zip(bytes) {
+            to.write(byte);
+        }
     }
 
     /// The packed bytes.

@@ -11,9 +11,10 @@ use cudarc::cublaslt::sys::{
     cublasLtMatmulPreferenceAttributes_t as of_choice, cublasLtMatrixLayoutAttribute_t as of_matrix,
     cublasLtReductionScheme_t as reduction, cublasStatus_t as status, cudaDataType_t as data,
 };
+use cudarc::driver::sys::CUstream;
 use fuse_compiler::types::DType;
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Scratch memory the algorithms may use; Hopper's best ones want this much.
 const WORKSPACE: usize = 32 << 20;
@@ -75,14 +76,19 @@ impl Clone for Recipe {
 }
 
 impl Recipe {
+    /// The library, if its scratch memory is used.
+    pub(super) fn workspace(&self) -> Option<&Library> {
+        self.choice.uses_workspace.then_some(&*self.library)
+    }
+
     /// Launches the product, or returns `false` if the library cannot after all; the context is current.
-    pub(super) fn run(&self, real: &Real, problem: Problem, matmul: &Matmul) -> Result<bool> {
+    pub(super) fn run(&self, problem: Problem, matmul: &Matmul, stream: CUstream) -> Result<bool> {
         match self.form.get() {
-            Some((bias, form)) if *bias == matmul.bias => self.library.run(real, matmul, &self.choice, form),
-            Some(_) => self.library.run(real, matmul, &self.choice, &Form::new(problem, matmul.bias)?),
+            Some((bias, form)) if *bias == matmul.bias => self.library.run(stream, matmul, &self.choice, form),
+            Some(_) => self.library.run(stream, matmul, &self.choice, &Form::new(problem, matmul.bias)?),
             None => {
                 let form = Form::new(problem, matmul.bias)?;
-                let outcome = self.library.run(real, matmul, &self.choice, &form);
+                let outcome = self.library.run(stream, matmul, &self.choice, &form);
                 // Another thread may have been first.
                 let _ = self.form.set((matmul.bias, form));
                 outcome
@@ -107,14 +113,19 @@ impl Library {
         Ok(Library { handle, workspace: Mutex::new(workspace), choices: OnceMap::bounded(REMEMBERED) })
     }
 
+    /// The scratch memory, for the launches of one call at a time.
+    pub(super) fn turn(&self) -> MutexGuard<'_, u64> {
+        self.workspace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Launches the product, or returns `false` if the library cannot after all.
-    fn run(&self, real: &Real, matmul: &Matmul, choice: &Choice, form: &Form) -> Result<bool> {
+    fn run(&self, stream: CUstream, matmul: &Matmul, choice: &Choice, form: &Form) -> Result<bool> {
         let [left, right, out] = &choice.layouts;
         let scale = Scale::of(matmul.dtype);
         let (a, b, c) =
             (matmul.b.address as *const c_void, matmul.a.address as *const c_void, matmul.c.address as *mut c_void);
         // An algorithm with a workspace is more than one kernel. Those of another thread's call must not come in between.
-        let turn = choice.uses_workspace.then(|| self.workspace.lock().unwrap_or_else(PoisonError::into_inner));
+        let turn = choice.uses_workspace.then(|| self.turn());
         let workspace = turn.as_ref().map_or(0, |workspace| **workspace);
         // SAFETY: the layouts describe the three matrices, which the caller vouches for; the scalars outlive the call, which
         // reads them at once; the workspace is as large as was told when the algorithm was chosen.
@@ -135,7 +146,7 @@ impl Library {
                 &choice.algorithm,
                 workspace as *mut c_void,
                 if workspace == 0 { 0 } else { WORKSPACE },
-                real.stream.cast(),
+                stream.cast(),
             )
         };
         supported(outcome, "multiply matrices with cuBLASLt")

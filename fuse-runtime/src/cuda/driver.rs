@@ -5,7 +5,7 @@ use super::fault::Fault;
 use super::kept::{Kept, Usage};
 use super::memory::Staging;
 use super::module::Functions;
-use super::once::OnceMap;
+use super::once::{OnceMap, lock};
 use super::recorder::{RECORDER, Recorder};
 use super::status::{check, failure};
 use super::trace::{self, TRACING, Tracer};
@@ -14,7 +14,7 @@ use cudarc::driver::sys::{self, CUdevice_attribute, CUdevice_attribute_enum as a
 use fuse_compiler::plan::abi::Target;
 use std::ffi::CStr;
 use std::fmt;
-use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock};
 
 /// A GPU as this process uses it: its primary context, one stream, and the functions loaded on it.
 pub struct Context {
@@ -68,6 +68,8 @@ pub(super) struct Real {
     pub(super) stream: sys::CUstream,
     pub(super) pool: sys::CUmemoryPool,
     pub(super) staging: Mutex<Staging>,
+    /// A stream that nothing runs on, for launches to be captured; made by the first capture.
+    capture: Mutex<sys::CUstream>,
 }
 
 // SAFETY: the driver's handles may be used from any thread; what they point at is never freed, since contexts live as
@@ -163,6 +165,17 @@ impl Real {
         check(unsafe { sys::cuCtxSetCurrent(self.context) }, "make the context current")
     }
 
+    /// The stream that launches are captured on, for one thread at a time; the context must be current.
+    pub(super) fn capture_stream(&self) -> Result<MutexGuard<'_, sys::CUstream>> {
+        let mut stream = lock(&self.capture);
+        if stream.is_null() {
+            let non_blocking = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
+            // SAFETY: the driver writes one handle.
+            check(unsafe { sys::cuStreamCreate(&mut *stream, non_blocking) }, "create a stream")?;
+        }
+        Ok(stream)
+    }
+
     /// Waits for the stream; the context must be current.
     pub(super) fn synchronize(&self) -> Result<()> {
         // SAFETY: the stream lives as long as the context.
@@ -237,7 +250,8 @@ impl Real {
             check(sys::cuDeviceGetDefaultMemPool(&mut pool, device), "find the memory pool")?;
             check(sys::cuMemPoolSetAttribute(pool, threshold, (&raw mut keep_all).cast()), "set up the memory pool")?;
         }
-        Ok(Real { context, stream, pool, staging: Mutex::new(Staging::new()?) })
+        let capture = Mutex::new(std::ptr::null_mut());
+        Ok(Real { context, stream, pool, staging: Mutex::new(Staging::new()?), capture })
     }
 }
 

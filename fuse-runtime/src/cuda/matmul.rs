@@ -4,12 +4,13 @@
 //! `C^T = B^T A^T` of the same bytes, so the operands change places and nothing is copied; an operand whose columns are
 //! contiguous is a transposed one. A bias along the columns of `C` is then what the library adds along its rows.
 
-use super::cublaslt::Recipe;
+use super::cublaslt::{Library, Recipe};
 use super::driver::{Backend, Context};
 use super::trace::Traced;
 use crate::env;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::log::{self, Topic};
+use cudarc::driver::sys::CUstream;
 use fuse_compiler::types::DType;
 use std::fmt;
 
@@ -71,6 +72,27 @@ impl fmt::Debug for Product {
     }
 }
 
+impl Product {
+    /// Launches it, or has it captured, on a stream of a GPU.
+    pub(super) fn launch_on(&self, matmul: &Matmul, stream: CUstream) -> Result<()> {
+        let recipe = self.recipe.as_ref().expect("a product on a GPU has a recipe");
+        match recipe.run(self.problem, matmul, stream)? {
+            true => Ok(()),
+            false => Err(Error::driver("cuda: cuBLASLt does not multiply matrices that it has multiplied before")),
+        }
+    }
+
+    /// The library, if its scratch memory is used.
+    pub(super) fn workspace(&self) -> Option<&Library> {
+        self.recipe.as_ref().and_then(Recipe::workspace)
+    }
+
+    /// Whether it uses memory that all such products use.
+    pub(crate) fn uses_workspace(&self) -> bool {
+        self.workspace().is_some()
+    }
+}
+
 impl Context {
     /// Multiplies with the library. `false` means that it is not installed or cannot do this, and nothing was launched.
     pub(crate) fn matmul(&self, matmul: &Matmul) -> Result<bool> {
@@ -102,7 +124,7 @@ impl Context {
     /// the library cannot do it after all, and nothing was launched.
     pub(crate) fn multiply(&self, product: &Product, matmul: &Matmul) -> Result<bool> {
         let done = match (&self.backend, &product.recipe) {
-            (Backend::Real(real), Some(recipe)) => recipe.run(real, product.problem, matmul)?,
+            (Backend::Real(real), Some(recipe)) => recipe.run(product.problem, matmul, real.stream)?,
             (Backend::Recording(recorder), _) => {
                 recorder.multiply(matmul);
                 true

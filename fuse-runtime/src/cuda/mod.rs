@@ -4,6 +4,7 @@
 //! - `memory` holds device memory as [`Buffer`]s from the driver's stream-ordered pool.
 //! - `nvrtc` compiles a source to a cubin, `cache` and `disk` keep what was compiled.
 //! - `module` loads a cubin as `Function`s and launches them with `Args`.
+//! - `graph` makes one launch of many.
 //! - `fault` is the record in which kernels note an index out of range or a division by zero.
 //! - `restore` gives a tensor its old value back behind a call that failed.
 //! - `matmul` says products of matrices in the terms of the library, `cublaslt` runs them.
@@ -27,6 +28,7 @@ mod cublaslt;
 mod disk;
 mod driver;
 mod fault;
+mod graph;
 mod kept;
 mod matmul;
 mod memory;
@@ -47,6 +49,7 @@ pub use memory::Buffer;
 pub(crate) use args::{Args, Mark};
 pub(crate) use driver::probe;
 pub(crate) use fault::FaultRecord;
+pub(crate) use graph::{Graph, Node, Work, graphs};
 pub(crate) use matmul::{Matmul, Matrix, Product};
 pub(crate) use module::Function;
 pub(crate) use recorder::{RECORDER, Recorded};

@@ -42,6 +42,18 @@ impl Function {
         &self.0.entry
     }
 
+    /// The driver's handle, fit to be launched with so much dynamic shared memory and so many bytes of arguments; the context is
+    /// current.
+    pub(super) fn ready(&self, context: &Context, shared: u32, args: usize) -> Result<sys::CUfunction> {
+        let f = &*self.0;
+        let expected = f.args_len.unwrap_or(args);
+        assert!(args == expected, "`{}` takes {expected} bytes of arguments, {args} were given", f.entry);
+        if shared + f.fixed_shared > SHARED_BY_DEFAULT && !f.raised.load(Ordering::Relaxed) {
+            raise_shared_limit(f, context.facts().max_shared_per_block)?;
+        }
+        Ok(f.handle)
+    }
+
     fn new(entry: &str, handle: sys::CUfunction, fixed_shared: u32, args_len: Option<usize>) -> Function {
         let (entry, raised) = (entry.into(), AtomicBool::new(false));
         Function(Arc::new(Loaded { entry, handle, fixed_shared, args_len, raised }))
@@ -110,7 +122,7 @@ impl Context {
     ) -> Result<()> {
         log::line(Topic::Launch, format_args!("{f:?} grid {grid:?} block {block:?} shared {shared}"));
         match &self.backend {
-            Backend::Real(real) => real.launch(self, &f.0, grid, block, shared, args),
+            Backend::Real(real) => real.launch(self, f, grid, block, shared, args),
             Backend::Recording(recorder) => {
                 recorder.launch(f, grid, block, shared, args);
                 Ok(())
@@ -140,22 +152,13 @@ impl Real {
     fn launch(
         &self,
         context: &Context,
-        f: &Loaded,
+        f: &Function,
         grid: [u32; 3],
         block: [u32; 3],
         shared: u32,
         bytes: &[u8],
     ) -> Result<()> {
-        let expected = f.args_len.unwrap_or(bytes.len());
-        assert!(
-            bytes.len() == expected,
-            "`{}` takes {expected} bytes of arguments, {} were given",
-            f.entry,
-            bytes.len()
-        );
-        if shared + f.fixed_shared > SHARED_BY_DEFAULT && !f.raised.load(Ordering::Relaxed) {
-            raise_shared_limit(f, context.facts().max_shared_per_block)?;
-        }
+        let handle = f.ready(context, shared, bytes.len())?;
         let mut len = bytes.len();
         let mut extra = [
             sys::CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT as usize as *mut c_void,
@@ -168,8 +171,8 @@ impl Real {
         let (stream, no_list, extra) = (self.stream, std::ptr::null_mut(), extra.as_mut_ptr());
         // SAFETY: function and stream belong to the current context. The driver copies the arguments before it returns;
         // their length was compared above, and the caller vouches for their meaning.
-        let status = unsafe { sys::cuLaunchKernel(f.handle, gx, gy, gz, bx, by, bz, shared, stream, no_list, extra) };
-        check(status, format_args!("launch `{}` with grid {grid:?}, block {block:?}, shared {shared}", f.entry))
+        let status = unsafe { sys::cuLaunchKernel(handle, gx, gy, gz, bx, by, bz, shared, stream, no_list, extra) };
+        check(status, format_args!("launch `{}` with grid {grid:?}, block {block:?}, shared {shared}", f.entry()))
     }
 }
 

@@ -4,6 +4,7 @@
 
 use super::cache::Key;
 use super::driver::{Backend, Context};
+use super::graph::{Node, Work};
 use super::matmul::Matmul;
 use super::module::Function;
 use super::once::lock;
@@ -33,6 +34,13 @@ pub(crate) enum Recorded {
     },
     /// A product of matrices by the library.
     Matmul(Matmul),
+    /// A graph.
+    Graph {
+        /// What it launches.
+        launches: Vec<Recorded>,
+        /// For each launch those that it waits for.
+        after: Vec<Vec<usize>>,
+    },
 }
 
 /// The notes, the programs it was asked to load, and its memory.
@@ -56,6 +64,7 @@ struct Notes {
 enum Note {
     Launch { function: Function, grid: [u32; 3], block: [u32; 3], shared: u32, args: Range<usize> },
     Matmul(Matmul),
+    Graph(Vec<Node>),
 }
 
 impl Notes {
@@ -66,8 +75,23 @@ impl Notes {
                 Recorded::Launch { entry: function.entry().into(), grid, block, shared, args: self.bytes[args].into() }
             }
             Note::Matmul(matmul) => Recorded::Matmul(matmul),
+            Note::Graph(nodes) => {
+                let after = nodes.iter().map(|node| node.after.clone()).collect();
+                Recorded::Graph { launches: nodes.into_iter().filter_map(|node| read_work(node.work)).collect(), after }
+            }
         };
         self.list.into_iter().map(read).collect()
+    }
+}
+
+/// A node as tests read it; like a copy outside of a graph, one inside is not noted.
+fn read_work(work: Work) -> Option<Recorded> {
+    match work {
+        Work::Launch { function, grid, block, shared, args } => {
+            Some(Recorded::Launch { entry: function.entry().into(), grid, block, shared, args })
+        }
+        Work::Product(_, matmul) => Some(Recorded::Matmul(matmul)),
+        Work::Copy { .. } => None,
     }
 }
 
@@ -124,6 +148,11 @@ impl Recorder {
     /// Notes a product by the library.
     pub(super) fn multiply(&self, matmul: &Matmul) {
         lock(&self.notes).list.push(Note::Matmul(*matmul));
+    }
+
+    /// Notes a graph.
+    pub(super) fn graph(&self, nodes: &[Node]) {
+        lock(&self.notes).list.push(Note::Graph(nodes.to_vec()));
     }
 }
 

@@ -6,13 +6,15 @@ use crate::cuda::{Context, FaultRecord, RECORDER, Recorded};
 use crate::device::Device;
 use std::sync::Arc;
 
-/// A kernel that was launched.
+/// Something that was launched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
-    /// The name of the kernel; `matmul` for a product by the library.
+    /// The name of the kernel; `matmul` for a product by the library, `graph` for a graph.
     pub kernel: String,
-    /// The packed arguments; none of a product.
+    /// The packed arguments; none of a product or a graph.
     pub args: Vec<u8>,
+    /// What a graph launches.
+    pub inside: Vec<Launch>,
 }
 
 /// The device; there is one in a process.
@@ -22,11 +24,23 @@ pub fn device() -> Device {
 
 /// Takes the launches since the last time.
 pub fn launches() -> Vec<Launch> {
-    let launch = |noted| match noted {
-        Recorded::Launch { entry, args, .. } => Launch { kernel: entry.into(), args: args.into() },
-        Recorded::Matmul(_) => Launch { kernel: "matmul".to_owned(), args: Vec::new() },
-    };
     context().recorded().into_iter().map(launch).collect()
+}
+
+fn launch(noted: Recorded) -> Launch {
+    let named = |kernel: &str| Launch { kernel: kernel.to_owned(), args: Vec::new(), inside: Vec::new() };
+    match noted {
+        Recorded::Launch { entry, args, .. } => Launch { args: args.into(), ..named(&entry) },
+        Recorded::Matmul(_) => named("matmul"),
+        Recorded::Graph { launches, .. } => {
+            Launch { inside: launches.into_iter().map(launch).collect(), ..named("graph") }
+        }
+    }
+}
+
+/// How many CUDA graphs there are in this process, on any device.
+pub fn graphs() -> usize {
+    crate::cuda::graphs()
 }
 
 /// How many programs would have been compiled so far, each for one kernel in one variant.

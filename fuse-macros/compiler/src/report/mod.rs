@@ -7,6 +7,7 @@ mod html;
 
 use crate::diag::Break;
 use crate::graph::Place;
+use crate::options::{GRAPHS_IN_ALL, GRAPHS_OF_A_PLAN, Mode};
 use crate::plan::{Kernel, Plan, Step, print};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -15,6 +16,8 @@ use std::fmt;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
     function: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
     graphs: Vec<GraphReport>,
     breaks: Vec<Break>,
 }
@@ -63,7 +66,18 @@ pub struct MissedFusion {
 impl Explanation {
     /// The report of a function from its plans, one a graph in program order, and its breaks.
     pub fn new(function: impl Into<String>, plans: &[Plan], breaks: Vec<Break>) -> Self {
-        Explanation { function: function.into(), graphs: plans.iter().map(graph).collect(), breaks }
+        Explanation { function: function.into(), notes: vec![], graphs: plans.iter().map(graph).collect(), breaks }
+    }
+
+    /// The same with what its mode means for a call.
+    pub fn in_mode(mut self, mode: Mode) -> Self {
+        if mode == Mode::ReduceOverhead {
+            self.notes.push(format!(
+                "a graph that is called again with the same layouts is launched as one CUDA graph; {GRAPHS_OF_A_PLAN} of them are \
+                 kept of a graph and {GRAPHS_IN_ALL} in all, beyond that launches are made one by one"
+            ));
+        }
+        self
     }
 
     /// The report as text that [`Explanation::from_text`] reads back.
@@ -155,6 +169,9 @@ impl fmt::Display for Explanation {
             count(self.breaks.len(), "break"),
         ];
         writeln!(f, "{}: {}", self.function, counts.join(", "))?;
+        for note in &self.notes {
+            writeln!(f, "  note: {note}")?;
+        }
         for graph in &self.graphs {
             write!(f, "\n{graph}")?;
         }

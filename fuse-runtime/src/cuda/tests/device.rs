@@ -1,6 +1,6 @@
 //! What only a GPU can show.
 
-use crate::cuda::{Args, Buffer, Context, Function, Matmul, Matrix};
+use crate::cuda::{Args, Buffer, Context, Function, Graph, Matmul, Matrix, Node, Work};
 use crate::error::ErrorKind;
 use fuse_compiler::types::DType;
 use half::f16;
@@ -327,4 +327,64 @@ fn relu_of_the_library_keeps_nan() {
     };
     assert!(context.matmul(&matmul).unwrap());
     assert!(download(&c).iter().all(|value| value.is_nan()));
+}
+
+#[test]
+fn a_graph_launches_kernels_and_products_where_their_memory_moved() {
+    let Some(context) = context_or_skip() else { return };
+    const N: usize = 64;
+    let f = kernel(&context, "float* to, const float* from, float add) { to[threadIdx.x] = from[threadIdx.x] + add; }");
+    let matrix = |address| Matrix { address, row_stride: N as isize, col_stride: 1, batch_stride: 0 };
+    let matmul = |a: &Buffer, b: &Buffer, c: &Buffer| Matmul {
+        dtype: DType::F32,
+        out_dtype: DType::F32,
+        batch: 1,
+        m: N,
+        n: N,
+        k: N,
+        a: matrix(a.ptr()),
+        b: matrix(b.ptr()),
+        c: matrix(c.ptr()),
+        bias: None,
+        relu: false,
+        tf32: false,
+    };
+    let eye: Vec<f32> = (0..N * N).map(|k| if k / N == k % N { 2.0 } else { 0.0 }).collect();
+    let values: Vec<f32> = (0..N * N).map(|k| k as f32).collect();
+    let (twice, middle) = (upload(&context, &eye), upload(&context, &values));
+    let (x, y) = (upload(&context, &values), upload(&context, &[1.0; N * N]));
+    let outs = [upload(&context, &[0.0; N * N]), upload(&context, &[0.0; N * N])];
+    let Some(product) = context.product(&matmul(&x, &twice, &middle)).unwrap() else {
+        return eprintln!("skipped: cuBLASLt is not installed");
+    };
+    let args = |to: &Buffer, add: f32| {
+        let mut args = Args::new();
+        args.pointer_mut(to.ptr()).pointer(middle.ptr()).push(add);
+        args
+    };
+    let work = Work::Launch {
+        function: f,
+        grid: [1; 3],
+        block: [N as u32, 1, 1],
+        shared: 0,
+        args: args(&outs[0], 0.5).bytes().into(),
+    };
+    let first = Node::new(Work::Product(product, matmul(&x, &twice, &middle)), vec![]);
+    let Some(mut graph) = Graph::new(&context, vec![first, Node::new(work, vec![0])]).unwrap() else {
+        return eprintln!("skipped: the driver is too old for graphs");
+    };
+    graph.launch().unwrap();
+    assert_eq!(download(&outs[0])[..3], [0.5, 2.5, 4.5]);
+    // Another operand, another result, another scalar; what was launched before keeps what it had.
+    graph.multiply(0, matmul(&y, &twice, &middle));
+    graph.write(1, 0, args(&outs[1], -1.0).bytes());
+    graph.launch().unwrap();
+    assert_eq!((&download(&outs[0])[..3], &download(&outs[1])[..3]), (&[0.5, 2.5, 4.5][..], &[1.0; 3][..]));
+    for round in 0..100 {
+        let operand = if round % 2 == 0 { &x } else { &y };
+        graph.multiply(0, matmul(operand, &twice, &middle));
+        graph.write(1, 0, args(&outs[round % 2], round as f32).bytes());
+        graph.launch().unwrap();
+    }
+    assert_eq!((download(&outs[0])[1], download(&outs[1])[1]), (2.0 + 98.0, 2.0 + 99.0));
 }

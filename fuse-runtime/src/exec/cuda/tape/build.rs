@@ -1,6 +1,7 @@
 //! From a call that was taken down to its tape.
 
 use super::memory::{self, Memory, Need};
+use super::replay::{Replay, Touch};
 use super::{Address, Launch, Multiplication, Op, Outcome, Patch, Tape, Value};
 use crate::cuda::{COUNTERS, Context, Mark, Product, TRACING, Traced, block_of, take_down};
 use crate::device::Device;
@@ -12,6 +13,7 @@ use crate::layout::Layout;
 use crate::raw::RawTensor;
 use crate::rt::Draw;
 use crate::storage::{CudaBuffer, Storage};
+use fuse_compiler::options::Mode;
 use fuse_compiler::plan::BufClass;
 use std::sync::Arc;
 
@@ -29,14 +31,18 @@ impl Tape {
             let unknown: Vec<Draw> = draws.iter().map(|_| Draw { seed: 0, offset: 0 }).collect();
             let results = steps(&traced, tracing, ordinal, &sizes, &unknown, 0)?;
             let (events, counters) = tracing.traced();
-            let map = Map::new(&arguments, &results, &events);
+            let graphs = call.program.mode == Mode::ReduceOverhead;
+            let map = Map::new(&arguments, &results, &events, graphs);
+            let touches: Vec<Vec<Touch>> = events.iter().filter_map(|event| map.touches(event)).collect();
+            let replay = if graphs { Replay::of(&touches) } else { None };
             let is_out = |buf: usize| plan.bufs[buf].class == BufClass::Out;
             let written = plan.outs.iter().map(|out| is_out(out.buf.0 as usize));
             let outcome = |(result, written): (&RawTensor, bool)| map.outcome(result, written);
             let results = results.iter().zip(written).map(outcome).collect();
             let ops = events.into_iter().filter_map(|event| map.op(event)).collect();
             let Memory { blocks, stepwise, .. } = map.memory;
-            Ok(Tape { context: context.clone(), ordinal, ops, blocks, stepwise, results, draws, counters })
+            let context = context.clone();
+            Ok(Tape { context, ordinal, ops, blocks, stepwise, results, draws, counters, replay })
         })
     }
 }
@@ -56,15 +62,21 @@ fn stand_in(tensor: &RawTensor) -> Result<RawTensor> {
     Ok(RawTensor::from_storage(storage, tensor.dtype(), layout, Device::tracing()))
 }
 
+fn address_at(args: &[u8], at: usize) -> u64 {
+    u64::from_ne_bytes(args[at..at + 8].try_into().expect("eight bytes"))
+}
+
 /// Where symbolic addresses come to lie.
 struct Map<'a> {
     arguments: &'a [RawTensor],
     memory: Memory,
+    /// How large each block of the call is.
+    sizes: Vec<usize>,
 }
 
 impl<'a> Map<'a> {
     /// The blocks of the arguments were asked for first, then those of temporaries and results.
-    fn new(arguments: &'a [RawTensor], results: &[RawTensor], events: &[Traced]) -> Self {
+    fn new(arguments: &'a [RawTensor], results: &[RawTensor], events: &[Traced], at_once: bool) -> Self {
         let mut needs: Vec<Need> = Vec::new();
         let mut launches = 0;
         for event in events {
@@ -80,7 +92,10 @@ impl<'a> Map<'a> {
             needs[block as usize].result = true;
         }
         needs.iter_mut().for_each(|need| need.ops.end = need.ops.end.min(launches.max(need.ops.start)));
-        Map { arguments, memory: memory::plan(&needs[arguments.len()..], launches) }
+        let needs = &needs[arguments.len()..];
+        // The launches of a graph find their memory where it was when the first of them started.
+        let memory = if at_once { memory::shared(needs, launches) } else { memory::plan(needs, launches) };
+        Map { arguments, memory, sizes: needs.iter().map(|need| need.bytes).collect() }
     }
 
     /// Where a symbolic address comes to lie; `None` for one that is the same in every call.
@@ -101,6 +116,45 @@ impl<'a> Map<'a> {
         self.address(address).expect("a call uses its own memory")
     }
 
+    /// What a launch touches; `None` where nothing is launched.
+    fn touches(&self, event: &Traced) -> Option<Vec<Touch>> {
+        let touch = |address, write| self.touch(address, write);
+        match event {
+            Traced::Allocate(_) | Traced::Free(_) => None,
+            Traced::Launch { args, marks, .. } => {
+                let touch = |&(at, mark): &(usize, Mark)| match mark {
+                    Mark::Read => touch(address_at(args, at), false),
+                    Mark::Write => touch(address_at(args, at), true),
+                    _ => None,
+                };
+                Some(marks.iter().filter_map(touch).collect())
+            }
+            Traced::Product(product) => {
+                let matmul = &product.matmul;
+                let reads = [Some(matmul.a.address), Some(matmul.b.address), matmul.bias];
+                let reads = reads.into_iter().flatten().filter_map(|address| touch(address, false));
+                let shared = product.uses_workspace();
+                let workspace = shared.then_some(Touch { place: u32::MAX, bytes: 0..usize::MAX, write: true });
+                Some(reads.chain(touch(matmul.c.address, true)).chain(workspace).collect())
+            }
+            Traced::Copy { to, from, .. } => {
+                Some([touch(*to, true), touch(*from, false)].into_iter().flatten().collect())
+            }
+        }
+    }
+
+    /// The whole of what lies behind an address of the call, since how far a launch goes in it is not known.
+    fn touch(&self, address: u64, write: bool) -> Option<Touch> {
+        let (block, _) = block_of(address)?;
+        let place = self.address(address)?.place;
+        let own = (block as usize).checked_sub(self.arguments.len()).filter(|&own| own < self.sizes.len());
+        let bytes = own.map_or(0..usize::MAX, |own| {
+            let start = self.memory.places[own].1;
+            start..start + self.sizes[own]
+        });
+        Some(Touch { place, bytes, write })
+    }
+
     fn op(&self, event: Traced) -> Option<Op> {
         match event {
             Traced::Allocate(_) | Traced::Free(_) => None,
@@ -115,10 +169,7 @@ impl<'a> Map<'a> {
 
     fn patch(&self, args: &[u8], at: usize, mark: Mark) -> Option<Patch> {
         let value = match mark {
-            Mark::Read | Mark::Write => {
-                let address = args[at..at + 8].try_into().expect("eight bytes");
-                Value::Address(self.address(u64::from_ne_bytes(address))?)
-            }
+            Mark::Read | Mark::Write => Value::Address(self.address(address_at(args, at))?),
             Mark::Scalar(k, dtype) => Value::Scalar(k, dtype),
             Mark::Seed => Value::Seed,
             Mark::Offset(draw) => Value::Offset(draw),

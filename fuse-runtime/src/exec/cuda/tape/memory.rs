@@ -76,7 +76,7 @@ fn stepwise(needs: &[Need]) -> Memory {
 
 /// A block for each result and one for what finds no room in those: by the best of a few orders in which temporaries may be
 /// given a place. In a chain of layers the last temporary decides where those before it can be.
-fn shared(needs: &[Need], launches: usize) -> Memory {
+pub(super) fn shared(needs: &[Need], launches: usize) -> Memory {
     let from_the_end = |need: &Need| (Reverse(need.ops.start), Reverse(need.bytes));
     let by_size = |need: &Need| (Reverse(need.bytes), Reverse(need.ops.start));
     let mut order: Vec<usize> = (0..needs.len()).filter(|&need| !needs[need].result).collect();

@@ -3,11 +3,12 @@
 //! - `key` is what two calls must agree on to have the same tape, and where the tapes of a program are kept.
 //! - `build` makes a tape from a call that was taken down.
 //! - `memory` decides where temporaries lie.
-//! - `run` runs a tape.
+//! - `run` runs a tape, launch by launch or, for `mode = "reduce-overhead"`, as the CUDA graph that `replay` keeps.
 
 mod build;
 mod key;
 mod memory;
+mod replay;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ use crate::cuda::{Context, Function, Product};
 use crate::layout::Layout;
 use fuse_compiler::types::DType;
 use memory::Block;
+use replay::Replay;
 use std::sync::Arc;
 
 /// A call made ready.
@@ -35,6 +37,8 @@ pub(crate) struct Tape {
     draws: Vec<u64>,
     /// How many device counters the launches want.
     counters: usize,
+    /// The graph, for programs that want one.
+    replay: Option<Replay>,
 }
 
 /// Something to be launched.

@@ -1,7 +1,7 @@
 //! Running a tape: memory, patches, launches.
 
 use super::{Address, Launch, Multiplication, Op, Outcome, Tape, Value};
-use crate::cuda::{Args, Buffer, Context};
+use crate::cuda::{Args, Buffer, Context, Matmul};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::exec::cuda::scratch::counters;
@@ -19,7 +19,7 @@ const FEW: usize = 64;
 
 impl Tape {
     /// Runs a call like the one that was taken down.
-    pub fn run(&self, call: &Call<'_>) -> Result<Vec<RawTensor>> {
+    pub fn run(self: &Arc<Self>, call: &Call<'_>) -> Result<Vec<RawTensor>> {
         log::line(Topic::Launch, format_args!("`{}` again", call.program.plan.name));
         let places = call.tensors.len() + self.blocks.len() + 1;
         let (mut few, mut many);
@@ -37,24 +37,22 @@ impl Tape {
             addresses[places - 1] = counters(&self.context, self.counters)?;
         }
         let mut held = Held { tape: self, call, blocks: Vec::with_capacity(self.blocks.len()) };
-        if !self.stepwise {
-            held.ask_for_all(addresses)?;
-        }
+        held.at_the_start(addresses)?;
         let number = self.context.next_call();
         if let Some(names) = &call.program.names {
             names.announce(self.ordinal, number);
         }
         let draws = self.draws(call.device);
-        self.context.make_current()?;
-        let mut args = Args::new();
-        for (k, op) in self.ops.iter().enumerate() {
-            if self.stepwise {
-                held.ask_for_those_of(k, addresses)?;
-            }
-            let values = Values { addresses, scalars: call.scalars, draws: &draws, number };
-            op.launch(&self.context, &values, &mut args)?;
-            if self.stepwise {
-                held.let_go_behind(k);
+        let facts = Facts { scalars: call.scalars, draws: &draws, number };
+        let program = std::ptr::from_ref(call.program).addr();
+        let replayed = self.replay.as_ref().map(|replay| replay.launch(self, program, &Values { addresses, facts }));
+        if !replayed.transpose()?.unwrap_or(false) {
+            self.context.make_current()?;
+            let mut args = Args::new();
+            for (k, op) in self.ops.iter().enumerate() {
+                held.before(k, addresses)?;
+                op.launch(&self.context, &Values { addresses, facts }, &mut args)?;
+                held.behind(k);
             }
         }
         Ok(self.results.iter().map(|outcome| held.result(outcome, addresses, number)).collect())
@@ -87,12 +85,17 @@ impl Held<'_> {
         Ok(())
     }
 
-    fn ask_for_all(&mut self, addresses: &mut [u64]) -> Result<()> {
+    /// Asks for everything, unless that is done step by step.
+    fn at_the_start(&mut self, addresses: &mut [u64]) -> Result<()> {
+        if self.tape.stepwise {
+            return Ok(());
+        }
         (0..self.tape.blocks.len()).try_for_each(|_| self.ask(addresses))
     }
 
     /// Asks for what a launch is the first to use; blocks are in this order.
-    fn ask_for_those_of(&mut self, op: usize, addresses: &mut [u64]) -> Result<()> {
+    #[inline]
+    fn before(&mut self, op: usize, addresses: &mut [u64]) -> Result<()> {
         while self.tape.blocks.get(self.blocks.len()).is_some_and(|block| block.ops.start <= op) {
             self.ask(addresses)?;
         }
@@ -100,10 +103,14 @@ impl Held<'_> {
     }
 
     /// Lets go of what a launch is the last to use, but for results, which are needed behind all of them.
-    fn let_go_behind(&mut self, op: usize) {
+    #[inline]
+    fn behind(&mut self, op: usize) {
         let last = op + 1 == self.tape.ops.len();
+        if !self.tape.stepwise || last {
+            return;
+        }
         for (held, block) in self.blocks.iter_mut().zip(&self.tape.blocks) {
-            if block.ops.end <= op + 1 && !last {
+            if block.ops.end <= op + 1 {
                 *held = None;
             }
         }
@@ -138,16 +145,52 @@ impl Held<'_> {
 }
 
 /// What differs between two runs of a tape.
-struct Values<'a> {
+pub(super) struct Values<'a> {
     addresses: &'a [u64],
+    facts: Facts<'a>,
+}
+
+/// What is known of a call before its memory is there.
+#[derive(Clone, Copy)]
+struct Facts<'a> {
     scalars: &'a [Scalar],
     draws: &'a [Draw],
     number: u64,
 }
 
 impl Values<'_> {
-    fn address(&self, address: Address) -> u64 {
+    #[inline]
+    pub fn address(&self, address: Address) -> u64 {
         self.addresses[address.place as usize].wrapping_add_signed(address.delta)
+    }
+
+    /// A value as it lies in packed arguments: bytes, and how many of them.
+    pub fn bytes(&self, value: &Value) -> ([u8; 8], usize) {
+        let word = |word: u64| (word.to_ne_bytes(), 8);
+        match *value {
+            Value::Address(address) => word(self.address(address)),
+            Value::Scalar(k, dtype) => scalar_bytes(self.facts.scalars[k as usize], dtype),
+            Value::Seed => word(self.facts.draws.first().map_or(0, |draw| draw.seed)),
+            Value::Offset(draw) => word(self.facts.draws[draw as usize].offset),
+            Value::Call => word(self.facts.number),
+        }
+    }
+}
+
+fn scalar_bytes(scalar: Scalar, dtype: DType) -> ([u8; 8], usize) {
+    fn padded<const N: usize>(bytes: [u8; N]) -> ([u8; 8], usize) {
+        let mut all = [0; 8];
+        all[..N].copy_from_slice(&bytes);
+        (all, N)
+    }
+    match dtype {
+        DType::F32 => padded(scalar_as::<f32>(scalar).to_ne_bytes()),
+        DType::F64 => padded(scalar_as::<f64>(scalar).to_ne_bytes()),
+        DType::I64 => padded(scalar_as::<i64>(scalar).to_ne_bytes()),
+        DType::I32 => padded(scalar_as::<i32>(scalar).to_ne_bytes()),
+        DType::U8 => padded([scalar_as::<u8>(scalar)]),
+        DType::Bool => padded([u8::from(scalar_as::<bool>(scalar))]),
+        other => unreachable!("no scalar is passed as {other}"),
     }
 }
 
@@ -169,38 +212,30 @@ impl Launch {
     fn patch(&self, values: &Values<'_>, args: &mut Args) {
         args.refill(&self.args);
         for patch in &self.patches {
-            let at = patch.at as usize;
             match patch.value {
-                Value::Address(address) => args.write(at, values.address(address)),
-                Value::Scalar(k, dtype) => write_scalar(args, at, values.scalars[k as usize], dtype),
-                Value::Seed => args.write(at, values.draws.first().map_or(0, |draw| draw.seed)),
-                Value::Offset(draw) => args.write(at, values.draws[draw as usize].offset),
-                Value::Call => args.write(at, values.number),
+                Value::Address(address) => args.write(patch.at as usize, &values.address(address).to_ne_bytes()),
+                _ => {
+                    let (bytes, len) = values.bytes(&patch.value);
+                    args.write(patch.at as usize, &bytes[..len]);
+                }
             }
         }
     }
 }
 
-fn write_scalar(args: &mut Args, at: usize, scalar: Scalar, dtype: DType) {
-    match dtype {
-        DType::F32 => args.write(at, scalar_as::<f32>(scalar)),
-        DType::F64 => args.write(at, scalar_as::<f64>(scalar)),
-        DType::I64 => args.write(at, scalar_as::<i64>(scalar)),
-        DType::I32 => args.write(at, scalar_as::<i32>(scalar)),
-        DType::U8 => args.write(at, scalar_as::<u8>(scalar)),
-        DType::Bool => args.write(at, u8::from(scalar_as::<bool>(scalar))),
-        other => unreachable!("no scalar is passed as {other}"),
-    }
-}
-
 impl Multiplication {
-    fn launch(&self, context: &Context, values: &Values<'_>) -> Result<()> {
+    /// The product of a call.
+    pub(super) fn matmul(&self, values: &Values<'_>) -> Matmul {
         let mut matmul = self.product.matmul;
         matmul.a.address = values.address(self.a);
         matmul.b.address = values.address(self.b);
         matmul.c.address = values.address(self.c);
         matmul.bias = self.bias.map(|bias| values.address(bias));
-        match context.multiply(&self.product, &matmul)? {
+        matmul
+    }
+
+    fn launch(&self, context: &Context, values: &Values<'_>) -> Result<()> {
+        match context.multiply(&self.product, &self.matmul(values))? {
             true => Ok(()),
             false => Err(Error::driver("cuda: cuBLASLt does not multiply matrices that it has multiplied before")),
         }

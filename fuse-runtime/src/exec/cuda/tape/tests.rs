@@ -10,9 +10,10 @@ use crate::raw::RawTensor;
 use crate::rt::Scalar;
 use fuse_compiler::graph::Graph;
 use fuse_compiler::op::{Attr, Build, Op, Val};
+use fuse_compiler::options::Mode;
 use fuse_compiler::types::DType;
 use fuse_compiler::{optimise, schedule};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// There is one recorder, and tests run side by side.
 fn recorder() -> (MutexGuard<'static, ()>, Device) {
@@ -42,7 +43,7 @@ fn check(program: &Program, tensors: &[RawTensor], given: bool, scalars: &[Scala
     let refs: Vec<&RawTensor> = tensors.iter().collect();
     let given = vec![given; refs.len()];
     let call = Call { program, tensors: &refs, given: &given, scalars, host_ints: &[], device, bodies: &[] };
-    let tape = Tape::take_down(&call, RECORDER).unwrap();
+    let tape = Arc::new(Tape::take_down(&call, RECORDER).unwrap());
     let storage = |result: &RawTensor| refs.iter().position(|x| x.storage().address() == result.storage().address());
     let facts = |run: &Run| {
         let fact = |result: &RawTensor| {
@@ -72,6 +73,7 @@ fn names(launches: &[Recorded]) -> Vec<&str> {
         names.push(match launch {
             Recorded::Launch { entry, .. } => &**entry,
             Recorded::Matmul(_) => "matmul",
+            Recorded::Graph { .. } => "graph",
         });
     }
     names
@@ -254,4 +256,146 @@ fn calls_of_changing_layout_find_their_own_tapes() {
             }
         }
     }
+}
+
+/// The launches inside of graphs in the place of the graphs.
+fn unfolded(launches: Vec<Recorded>) -> Vec<Recorded> {
+    let unfold = |launch| match launch {
+        Recorded::Graph { launches, .. } => launches,
+        other => vec![other],
+    };
+    launches.into_iter().flat_map(unfold).collect()
+}
+
+/// Runs a call as its program does and step by step, and compares. Says how many launches, graphs counting as one, it was.
+fn check_run(program: &Program, tensors: &[RawTensor], scalars: &[Scalar]) -> usize {
+    let device = Device::recorder();
+    let refs: Vec<&RawTensor> = tensors.iter().collect();
+    let call = Call { program, tensors: &refs, given: &[], scalars, host_ints: &[], device, bodies: &[] };
+    // The first call of all looks for what to compile, and copies what kernels cannot walk once more while it does.
+    drop(run_steps(&call, RECORDER).unwrap());
+    let by_steps = watch(device, || run_steps(&call, RECORDER).unwrap());
+    let by_map = watch(device, || run(&call, RECORDER).unwrap());
+    let launches = by_map.launches.len();
+    let unfolded = unfolded(by_map.launches);
+    assert_eq!(names(&unfolded), names(&by_steps.launches));
+    for (a, b) in by_steps.launches.iter().zip(&unfolded) {
+        assert_alike(a, b, [by_steps.number, by_map.number], tensors);
+    }
+    launches
+}
+
+#[test]
+fn from_its_second_call_on_a_layout_is_one_graph() {
+    let (_turn, _device) = recorder();
+    let (program, tensors) = layers();
+    let program = program.with_mode(Mode::ReduceOverhead);
+    let plain = check_run(&program, &tensors, &[]);
+    assert!(plain > 5);
+    let others: Vec<RawTensor> = tensors.iter().map(|x| x.copied().unwrap()).collect();
+    for tensors in [&tensors, &others, &tensors, &others] {
+        assert_eq!(check_run(&program, tensors, &[]), 1);
+    }
+}
+
+#[test]
+fn random_programs_launch_the_same_as_graphs() {
+    let (_turn, device) = recorder();
+    for seed in 0..60 {
+        let (program, inputs) = program_of(seed, true, device);
+        let program = program.with_mode(Mode::ReduceOverhead);
+        let others: Vec<RawTensor> = inputs
+            .iter()
+            .map(|x| {
+                let all = RawTensor::empty(x.dtype(), &[x.storage().bytes() / x.dtype().bytes()], device).unwrap();
+                all.with_layout(*x.layout())
+            })
+            .collect();
+        for tensors in [&inputs, &inputs, &others, &inputs] {
+            check_run(&program, tensors, &[]);
+        }
+    }
+}
+
+#[test]
+fn independent_launches_of_a_graph_do_not_wait_for_each_other() {
+    let (_turn, _device) = recorder();
+    let (program, tensors) = graph(&[&[64, 64], &[64, 64]], |g, x| {
+        let products = [op(g, "matmul", &[x[0], x[1]], &[]), op(g, "matmul", &[x[1], x[0]], &[])];
+        vec![op(g, "matmul", &products, &[])]
+    });
+    let program = program.with_mode(Mode::ReduceOverhead);
+    check_run(&program, &tensors, &[]);
+    check_run(&program, &tensors, &[]);
+    let refs: Vec<&RawTensor> = tensors.iter().collect();
+    let device = Device::recorder();
+    let call =
+        Call { program: &program, tensors: &refs, given: &[], scalars: &[], host_ints: &[], device, bodies: &[] };
+    let again = watch(device, || run(&call, RECORDER).unwrap());
+    let [Recorded::Graph { after, .. }] = &again.launches[..] else { panic!("{:?}", again.launches) };
+    assert_eq!(after[..], [vec![], vec![], vec![0, 1]]);
+}
+
+#[test]
+fn graphs_of_many_layouts_are_bounded() {
+    let (_turn, device) = recorder();
+    let (program, _) = graph(&[&[4, 4]], |g, x| {
+        let down = op(g, "softmax", &[x[0]], &[Attr::Int(0)]);
+        vec![op(g, "softmax", &[down], &[Attr::Int(1)])]
+    });
+    let program = program.with_mode(Mode::ReduceOverhead);
+    let before = crate::cuda::graphs();
+    for round in 0..3 {
+        for n in 1..100 {
+            let x = RawTensor::empty(DType::F32, &[n, 8], device).unwrap();
+            check_run(&program, std::slice::from_ref(&x), &[]);
+            // Other tests have a graph or two at the same time.
+            assert!(crate::cuda::graphs() <= before + 20, "round {round}, {n}");
+        }
+    }
+}
+
+#[test]
+fn results_of_a_graph_are_its_own() {
+    let (_turn, device) = recorder();
+    let (program, tensors) = layers();
+    let program = program.with_mode(Mode::ReduceOverhead);
+    let refs: Vec<&RawTensor> = tensors.iter().collect();
+    let call =
+        Call { program: &program, tensors: &refs, given: &[], scalars: &[], host_ints: &[], device, bodies: &[] };
+    let kept: Vec<RawTensor> = (0..6).flat_map(|_| run(&call, RECORDER).unwrap()).collect();
+    for (k, a) in kept.iter().enumerate() {
+        let end = a.address() + a.storage().bytes() as u64;
+        let apart = |b: &RawTensor| b.address() >= end || b.address() + b.storage().bytes() as u64 <= a.address();
+        assert!(kept.iter().skip(k + 1).all(apart));
+    }
+}
+
+#[test]
+fn threads_share_the_graph_of_a_function() {
+    let (_turn, device) = recorder();
+    let (program, tensors) = layers();
+    let program = program.with_mode(Mode::ReduceOverhead);
+    let context = Context::get(RECORDER).unwrap();
+    let refs: Vec<&RawTensor> = tensors.iter().collect();
+    let call =
+        Call { program: &program, tensors: &refs, given: &[], scalars: &[], host_ints: &[], device, bodies: &[] };
+    run(&call, RECORDER).unwrap();
+    run(&call, RECORDER).unwrap();
+    context.recorded();
+    let repeat = || {
+        (0..100).for_each(|_| drop(run(&call, RECORDER).unwrap()));
+    };
+    std::thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(repeat))));
+    let launches = context.recorded();
+    assert_eq!(launches.len(), 800);
+    // A result that is written in one launch of the graph is in no other: no two calls mixed their addresses.
+    let last = |launch: &Recorded| match launch {
+        Recorded::Graph { launches, .. } => launches.last().cloned(),
+        other => panic!("{other:?}"),
+    };
+    let mut written: Vec<_> = launches.iter().filter_map(last).map(|launch| format!("{launch:?}")).collect();
+    written.sort_unstable();
+    written.dedup();
+    assert_eq!(written.len(), 800);
 }
