@@ -125,6 +125,12 @@ fn fifty_in_a_graph(#[dims(N, N)] x: &Tensor<f32, 2>, #[dims(N, N)] w: &Tensor<f
     y
 }
 
+/// Something to read.
+#[compile]
+fn mean(#[dims(N, N)] x: &Tensor<f32, 2>) -> Tensor<f32, 0> {
+    x.mean_all()
+}
+
 /// Three products by the library, each with a kernel behind it.
 #[compile]
 fn layers(
@@ -156,6 +162,7 @@ fn main() {
         report("10 launches", &|| drop(ten_launches(&p, &q)), &|| drop(ten_launches::eager(&p, &q)));
         report("50 launches", &|| drop(fifty_launches(&p, &q)), &|| drop(fifty_launches::eager(&p, &q)));
         report("50, a graph", &|| drop(fifty_in_a_graph(&p, &q)), &|| drop(fifty_in_a_graph::eager(&p, &q)));
+        report("item", &|| drop(black_box(mean(&p).item())), &|| drop(black_box(mean::eager(&p).item())));
         report("3 products", &|| drop(layers(&p, &q, &r, &s)), &|| drop(layers::eager(&p, &q, &r, &s)));
     }
 }

@@ -7,7 +7,7 @@
 //! | `FUSE_DEVICE` | the device of `Device::best()`: `cpu` or `cuda:N` |
 //! | `FUSE_LOG` | topics to write lines about: `compile,launch,cache,tune,break` |
 //! | `FUSE_CACHE_DIR` | the folder of compiled kernels, read by the cache on disk |
-//! | `FUSE_WITHOUT` | what to do without: libraries, as if they were not installed, blocks of memory kept for later, calls made ready, and first calls that are not: `nvrtc,cublaslt,kept,tape,steps` |
+//! | `FUSE_WITHOUT` | what to do without: libraries, as if they were not installed, blocks of memory kept for later, calls made ready, first calls that are not, and reads of a few bytes without a copy: `nvrtc,cublaslt,kept,tape,steps,mailbox` |
 
 use crate::log;
 use fuse_compiler::options::Mode;

@@ -3,6 +3,7 @@
 use super::cublaslt::Libraries;
 use super::fault::Fault;
 use super::kept::{Kept, Usage};
+use super::mailbox::Mailbox;
 use super::memory::Staging;
 use super::module::Functions;
 use super::once::{OnceMap, lock};
@@ -68,6 +69,8 @@ pub(super) struct Real {
     pub(super) stream: sys::CUstream,
     pub(super) pool: sys::CUmemoryPool,
     pub(super) staging: Mutex<Staging>,
+    /// Opened by the first small read; `None` where there is none.
+    pub(super) mailbox: OnceLock<Option<Mutex<Mailbox>>>,
     /// A stream that nothing runs on, for launches to be captured; made by the first capture.
     capture: Mutex<sys::CUstream>,
 }
@@ -251,7 +254,7 @@ impl Real {
             check(sys::cuMemPoolSetAttribute(pool, threshold, (&raw mut keep_all).cast()), "set up the memory pool")?;
         }
         let capture = Mutex::new(std::ptr::null_mut());
-        Ok(Real { context, stream, pool, staging: Mutex::new(Staging::new()?), capture })
+        Ok(Real { context, stream, pool, staging: Mutex::new(Staging::new()?), mailbox: OnceLock::new(), capture })
     }
 }
 

@@ -1,13 +1,14 @@
 //! Device memory.
 
 use super::driver::{Backend, Context, Real};
+use super::mailbox::{self, Mailbox};
 use super::status::{check, failure};
 use super::trace::Traced;
 use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::sys::{self, CUresult};
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// A block of device memory, returned to the pool when dropped.
 ///
@@ -71,6 +72,12 @@ impl Buffer {
             target.fill(0);
             return Ok(());
         };
+        if target.len() <= mailbox::LARGEST
+            && let Some(mailbox) = self.mailbox(real)
+            && let Ok(mut mailbox) = mailbox.try_lock()
+        {
+            return mailbox.read(&self.context, real, address, target);
+        }
         match real.staging.try_lock() {
             Ok(staging) if target.len() <= STAGED => staging.read(real, address, target),
             _ => real.read(address, target),
@@ -101,6 +108,11 @@ impl Buffer {
         let Some((real, address)) = self.span(offset, len)? else { return Ok(()) };
         // SAFETY: `span` checked the range.
         check(unsafe { sys::cuMemsetD8Async(address, byte, len, real.stream) }, "fill device memory")
+    }
+
+    fn mailbox<'a>(&self, real: &'a Real) -> Option<&'a Mutex<Mailbox>> {
+        let open = || Mailbox::open(&self.context).unwrap_or_default().map(Mutex::new);
+        real.mailbox.get_or_init(open).as_ref()
     }
 
     /// The driver, made current, and the address of a range that lies inside the buffer.

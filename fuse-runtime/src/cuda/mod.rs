@@ -2,6 +2,7 @@
 //!
 //! - `driver` opens a GPU once per process as a [`Context`]: primary context, one stream, facts of the device.
 //! - `memory` holds device memory as [`Buffer`]s from the driver's stream-ordered pool.
+//! - `mailbox` reads a few bytes from the device, faster than a copy.
 //! - `nvrtc` compiles a source to a cubin, `cache` and `disk` keep what was compiled.
 //! - `module` loads a cubin as `Function`s and launches them with `Args`.
 //! - `graph` makes one launch of many.
@@ -30,6 +31,7 @@ mod driver;
 mod fault;
 mod graph;
 mod kept;
+mod mailbox;
 mod matmul;
 mod memory;
 mod module;
