@@ -1,6 +1,7 @@
 //! Calls whose launches are replayed as a CUDA graph on a GPU; elsewhere they run as any call.
 
 use crate::cases::*;
+use fuse_runtime::rt::recorder::{self, Launch};
 use std::thread;
 
 #[compile(mode = "reduce-overhead")]
@@ -37,6 +38,28 @@ fn dropped(x: &Tensor<f32, 1>) -> Tensor<f32, 1> {
 fn grown(x: &mut Tensor<f32, 1>) -> Tensor<f32, 0> {
     *x += 1.0;
     x.sum_all()
+}
+
+#[compile(mode = "reduce-overhead")]
+fn halved(x: &Tensor<f32, 2>, limit: f32) -> Tensor<f32, 2> {
+    let mut x: Tensor<f32, 2> = x.clone();
+    while x.abs().max_all().item() > limit {
+        x = x * 0.5;
+    }
+    x.gelu()
+}
+
+/// The state is read along rows and columns, and two of three tensors change.
+#[compile(mode = "reduce-overhead")]
+fn powers(x: &Tensor<f32, 2>, w: &Tensor<f32, 2>, limit: f32) -> (Tensor<f32, 2>, Tensor<f32, 0>) {
+    let mut y = x.softmax(-1);
+    let mut turns = y.sum_all() * 0.0;
+    while y.abs().max_all().item() < limit {
+        let next = y.matmul(w) + &y.t();
+        turns = turns + 1.0;
+        y = next * 1.5;
+    }
+    (y, turns)
 }
 
 fn filled(n: usize, value: f32) -> Tensor<f32, 1> {
@@ -136,6 +159,45 @@ fn replayed_writes_happen_once_a_call() {
     let kept = x.clone();
     grown(&mut x);
     assert_eq!((kept.to_vec(), x.to_vec()), (vec![6.0; 1000], vec![7.0; 1000]));
+}
+
+#[test]
+fn a_loop_on_the_device_is_that_of_the_host() {
+    for (n, scale) in [(3, 0.1), (256, 30.0), (64, 1e4), (256, 1.0)] {
+        let x = Tensor::<f32, 2>::randn([n, n], device()) * scale;
+        for limit in [1.0, 0.25, 40.0] {
+            assert_eq!(halved(&x, limit).to_vec(), halved::eager(&x, limit).to_vec(), "{n}, {scale}, {limit}");
+        }
+        let turned = x.t();
+        assert_eq!(halved(&turned, 1.0).to_vec(), halved::eager(&turned, 1.0).to_vec(), "{n}, {scale}");
+    }
+    let w = Tensor::<f32, 2>::full([16, 16], 0.0625, device());
+    let x = Tensor::<f32, 2>::randn([16, 16], device());
+    for limit in [0.0, 2.0, 100.0, 2.0] {
+        let ((got, turns), (want, of_eager)) = (powers(&x, &w, limit), powers::eager(&x, &w, limit));
+        assert_eq!(turns.item(), of_eager.item(), "turns up to {limit}");
+        let near = |(got, want): (f32, f32)| (got - want).abs() <= 1e-4 * want.abs().max(1e-3);
+        assert!(got.to_vec().into_iter().zip(want.to_vec()).all(near), "up to {limit}");
+    }
+}
+
+#[test]
+fn a_loop_is_one_graph() {
+    let device = recorder::device();
+    let (x, w) = (Tensor::zeros([64, 64], device), Tensor::zeros([64, 64], device));
+    let loops = |run: &dyn Fn()| {
+        run();
+        recorder::launches();
+        run();
+        let all = recorder::launches().into_iter();
+        all.filter(|launch| launch.inside.iter().any(|inside| inside.kernel == "while")).collect::<Vec<_>>()
+    };
+    let kernels =
+        |launches: &[Launch]| launches[0].inside.iter().map(|launch| launch.kernel.clone()).collect::<Vec<_>>();
+    let of_halved = loops(&|| drop(halved(&x, 1.0)));
+    assert_eq!((of_halved.len(), kernels(&of_halved).len()), (1, 3), "{of_halved:?}");
+    let of_powers = loops(&|| drop(powers(&x, &w, 1.0)));
+    assert!(kernels(&of_powers).iter().any(|kernel| kernel == "matmul"), "{of_powers:?}");
 }
 
 #[test]

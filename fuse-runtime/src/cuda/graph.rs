@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The first driver that captures into a graph there is already.
 const SINCE: u32 = 12030;
+/// The first driver whose graphs may repeat a part of themselves.
+const LOOPS_SINCE: u32 = 12040;
 
 /// A graph that can be launched again and again.
 pub(crate) struct Graph {
@@ -33,6 +35,8 @@ pub(crate) struct Node {
     pub work: Work,
     /// The nodes that come before it.
     pub after: Vec<usize>,
+    /// The loop it is a part of.
+    pub inside: Option<usize>,
     changed: bool,
 }
 
@@ -63,6 +67,13 @@ pub(crate) enum Work {
         /// How many.
         bytes: usize,
     },
+    /// The nodes inside are launched as long as a bool on the device holds.
+    Loop {
+        /// Where it lies the first time.
+        first: u64,
+        /// Where it lies when they have been launched.
+        next: u64,
+    },
 }
 
 enum Exec {
@@ -80,7 +91,12 @@ pub(crate) fn graphs() -> usize {
 impl Node {
     /// A node behind others.
     pub(crate) fn new(work: Work, after: Vec<usize>) -> Node {
-        Node { work, after, changed: false }
+        Node { work, after, inside: None, changed: false }
+    }
+
+    /// The same as a part of a loop.
+    pub(crate) fn within(self, inside: Option<usize>) -> Node {
+        Node { inside, ..self }
     }
 }
 
@@ -88,7 +104,9 @@ impl Graph {
     /// A graph of these launches, in an order in which each comes behind those it waits for. `None` where the driver is too
     /// old.
     pub(crate) fn new(context: &Arc<Context>, nodes: Vec<Node>) -> Result<Option<Graph>> {
-        if context.facts().driver_version < SINCE {
+        let loops = nodes.iter().any(|node| matches!(node.work, Work::Loop { .. }));
+        let since = if loops { LOOPS_SINCE } else { SINCE };
+        if context.facts().driver_version < since || (loops && context.set_condition().is_none()) {
             return Ok(None);
         }
         let exec = match &context.backend {
@@ -133,6 +151,17 @@ impl Graph {
         };
         if (*old_to, *old_from) != (to, from) {
             (*old_to, *old_from) = (to, from);
+            *changed = true;
+        }
+    }
+
+    /// Looks elsewhere whether a loop goes on.
+    pub(crate) fn repeat(&mut self, node: usize, first: u64, next: u64) {
+        let Node { work: Work::Loop { first: old_first, next: old_next }, changed, .. } = &mut self.nodes[node] else {
+            unreachable!("only loops are repeated")
+        };
+        if (*old_first, *old_next) != (first, next) {
+            (*old_first, *old_next) = (first, next);
             *changed = true;
         }
     }
@@ -206,6 +235,26 @@ struct Handles {
     all: Vec<sys::CUgraphNode>,
     /// Those that everything behind waits for.
     ends: Vec<sys::CUgraphNode>,
+    /// Of a loop.
+    body: Option<LoopBody>,
+}
+
+/// What a loop repeats, and what says whether it does.
+struct LoopBody {
+    graph: sys::CUgraph,
+    condition: Condition,
+}
+
+/// Whether a loop goes on, and the kernel that says it.
+struct Condition {
+    handle: sys::CUgraphConditionalHandle,
+    set: Function,
+}
+
+impl Handles {
+    fn one(node: sys::CUgraphNode) -> Handles {
+        Handles { all: vec![node], ends: vec![node], body: None }
+    }
 }
 
 impl Built {
@@ -216,7 +265,19 @@ impl Built {
         for node in nodes {
             let after: Vec<sys::CUgraphNode> =
                 node.after.iter().flat_map(|&before| handles[before].ends.iter().copied()).collect();
-            handles.push(add(real, context, &graph, &node.work, &after)?);
+            let loop_body = node.inside.and_then(|outer| handles[outer].body.as_ref());
+            let own = loop_body.map_or(graph.0, |body| body.graph);
+            handles.push(add(real, context, own, &node.work, &after)?);
+        }
+        for (k, node) in nodes.iter().enumerate() {
+            if let Work::Loop { next, .. } = node.work {
+                let inside = nodes.iter().zip(&handles).filter(|(node, _)| node.inside == Some(k));
+                let ends: Vec<sys::CUgraphNode> =
+                    inside.flat_map(|(_, handles)| handles.ends.iter().copied()).collect();
+                let body = handles[k].body.as_ref().expect("a loop has a body");
+                let test = add_test(context, body.graph, &body.condition, next, &ends)?;
+                handles[k].all.push(test);
+            }
         }
         let mut exec = Executable(std::ptr::null_mut());
         // SAFETY: the graph is complete, and the driver writes one handle.
@@ -240,9 +301,10 @@ impl Built {
                     // SAFETY: the node is a copy of this graph.
                     unsafe { sys::cuGraphExecMemcpyNodeSetParams(self.exec.0, handles.all[0], &params, real.context) }
                 }
+                Work::Loop { first, next } => self.repeat(context, handles, *first, *next)?,
                 Work::Product(product, matmul) => {
                     let again = Template::new()?;
-                    let captured = capture(real, &again, product, matmul, &[])?;
+                    let captured = capture(real, again.0, product, matmul, &[])?;
                     self.take_over(real, &captured.all, &handles.all)
                 }
             };
@@ -251,6 +313,23 @@ impl Built {
             }
         }
         Ok(true)
+    }
+
+    /// Has both tests of a loop look elsewhere.
+    fn repeat(&self, context: &Context, handles: &Handles, first: u64, next: u64) -> Result<CUresult> {
+        let (Some(body), [first_test, _, next_test]) = (&handles.body, &handles.all[..]) else {
+            unreachable!("a loop has two tests")
+        };
+        for (&test, flag) in [first_test, next_test].into_iter().zip([first, next]) {
+            let status = with_test(context, &body.condition, flag, |params| {
+                // SAFETY: the node is a kernel of this graph; the driver copies the arguments.
+                unsafe { sys::cuGraphExecKernelNodeSetParams_v2(self.exec.0, test, params) }
+            })?;
+            if status != CUresult::CUDA_SUCCESS {
+                return Ok(status);
+            }
+        }
+        Ok(CUresult::CUDA_SUCCESS)
     }
 
     /// Gives nodes of the executable graph the arguments of others like them.
@@ -310,27 +389,33 @@ impl Template {
         check(unsafe { sys::cuGraphCreate(&mut graph.0, 0) }, "create a graph")?;
         Ok(graph)
     }
+}
 
-    fn nodes(&self) -> Result<Vec<sys::CUgraphNode>> {
-        let mut count = 0;
-        // SAFETY: without a place for nodes the driver counts them; then there is room for as many.
-        unsafe {
-            check(sys::cuGraphGetNodes(self.0, std::ptr::null_mut(), &mut count), "look at a graph")?;
-            let mut nodes = vec![std::ptr::null_mut(); count];
-            check(sys::cuGraphGetNodes(self.0, nodes.as_mut_ptr(), &mut count), "look at a graph")?;
-            Ok(nodes)
-        }
+fn nodes_of(graph: sys::CUgraph) -> Result<Vec<sys::CUgraphNode>> {
+    let mut count = 0;
+    // SAFETY: without a place for nodes the driver counts them; then there is room for as many.
+    unsafe {
+        check(sys::cuGraphGetNodes(graph, std::ptr::null_mut(), &mut count), "look at a graph")?;
+        let mut nodes = vec![std::ptr::null_mut(); count];
+        check(sys::cuGraphGetNodes(graph, nodes.as_mut_ptr(), &mut count), "look at a graph")?;
+        Ok(nodes)
     }
 }
 
-fn add(real: &Real, context: &Context, graph: &Template, work: &Work, after: &[sys::CUgraphNode]) -> Result<Handles> {
+fn add(
+    real: &Real,
+    context: &Context,
+    graph: sys::CUgraph,
+    work: &Work,
+    after: &[sys::CUgraphNode],
+) -> Result<Handles> {
     let mut node = std::ptr::null_mut();
     match work {
         Work::Launch { function, grid, block, shared, args } => {
             let handle = function.ready(context, *shared, args.len())?;
             let status = with_params(handle, *grid, *block, *shared, args, |params| {
                 // SAFETY: graph and nodes live, the driver copies the arguments.
-                unsafe { sys::cuGraphAddKernelNode_v2(&mut node, graph.0, after.as_ptr(), after.len(), params) }
+                unsafe { sys::cuGraphAddKernelNode_v2(&mut node, graph, after.as_ptr(), after.len(), params) }
             });
             check(status, format_args!("add `{}` to a graph", function.entry()))?;
         }
@@ -338,31 +423,94 @@ fn add(real: &Real, context: &Context, graph: &Template, work: &Work, after: &[s
             let params = copy_params(*to, *from, *bytes);
             // SAFETY: as above.
             let status = unsafe {
-                sys::cuGraphAddMemcpyNode(&mut node, graph.0, after.as_ptr(), after.len(), &params, real.context)
+                sys::cuGraphAddMemcpyNode(&mut node, graph, after.as_ptr(), after.len(), &params, real.context)
             };
             check(status, "add a copy to a graph")?;
         }
         Work::Product(product, matmul) => return capture(real, graph, product, matmul, after),
+        Work::Loop { first, .. } => return add_loop(real, context, graph, *first, after),
     }
-    Ok(Handles { all: vec![node], ends: vec![node] })
+    Ok(Handles::one(node))
+}
+
+/// The first test of a loop, and the loop without its body.
+fn add_loop(
+    real: &Real,
+    context: &Context,
+    graph: sys::CUgraph,
+    first: u64,
+    after: &[sys::CUgraphNode],
+) -> Result<Handles> {
+    let set = context.set_condition().expect("a graph with loops is made where it can be loaded");
+    let mut handle = 0;
+    // SAFETY: graph and context live, and the driver writes one handle.
+    let status = unsafe { sys::cuGraphConditionalHandleCreate(&mut handle, graph, real.context, 0, 0) };
+    check(status, "make the condition of a loop")?;
+    let condition = Condition { handle, set };
+    let test = add_test(context, graph, &condition, first, after)?;
+    // SAFETY: a struct of numbers and pointers may be zero until it is filled.
+    let mut params: sys::CUgraphNodeParams = unsafe { std::mem::zeroed() };
+    params.type_ = kind::CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    params.__bindgen_anon_1.conditional = sys::CUDA_CONDITIONAL_NODE_PARAMS {
+        handle,
+        type_: sys::CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_WHILE,
+        size: 1,
+        phGraph_out: std::ptr::null_mut(),
+        ctx: real.context,
+    };
+    let mut node = std::ptr::null_mut();
+    // SAFETY: graph and nodes live; the driver says in the parameters where the body is, which lives as long as the graph.
+    let body = unsafe {
+        let no_data = std::ptr::null();
+        check(sys::cuGraphAddNode_v2(&mut node, graph, &test, no_data, 1, &mut params), "add a loop to a graph")?;
+        *params.__bindgen_anon_1.conditional.phGraph_out
+    };
+    Ok(Handles { all: vec![test, node], ends: vec![node], body: Some(LoopBody { graph: body, condition }) })
+}
+
+/// A kernel that has a loop go on if the bool at an address holds.
+fn add_test(
+    context: &Context,
+    graph: sys::CUgraph,
+    condition: &Condition,
+    flag: u64,
+    after: &[sys::CUgraphNode],
+) -> Result<sys::CUgraphNode> {
+    let mut node = std::ptr::null_mut();
+    let status = with_test(context, condition, flag, |params| {
+        // SAFETY: graph and nodes live, the driver copies the arguments.
+        unsafe { sys::cuGraphAddKernelNode_v2(&mut node, graph, after.as_ptr(), after.len(), params) }
+    })?;
+    check(status, "add the test of a loop to a graph")?;
+    Ok(node)
+}
+
+fn with_test(
+    context: &Context,
+    condition: &Condition,
+    flag: u64,
+    use_it: impl FnOnce(*const sys::CUDA_KERNEL_NODE_PARAMS) -> CUresult,
+) -> Result<CUresult> {
+    let args: Vec<u8> = [condition.handle, flag].iter().flat_map(|word| word.to_ne_bytes()).collect();
+    Ok(with_params(condition.set.ready(context, 0, args.len())?, [1; 3], [1; 3], 0, &args, use_it))
 }
 
 /// The launches of a product as nodes of a graph.
 fn capture(
     real: &Real,
-    graph: &Template,
+    graph: sys::CUgraph,
     product: &Product,
     matmul: &Matmul,
     after: &[sys::CUgraphNode],
 ) -> Result<Handles> {
-    let before = graph.nodes()?;
+    let before = nodes_of(graph)?;
     let stream = real.capture_stream()?;
     let mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_RELAXED;
     let doing = "capture a product of matrices";
     let no_data = std::ptr::null();
     // SAFETY: nobody else uses the stream while it is locked; graph and nodes live.
     check(
-        unsafe { sys::cuStreamBeginCaptureToGraph(*stream, graph.0, after.as_ptr(), no_data, after.len(), mode) },
+        unsafe { sys::cuStreamBeginCaptureToGraph(*stream, graph, after.as_ptr(), no_data, after.len(), mode) },
         doing,
     )?;
     let launched = product.launch_on(matmul, *stream);
@@ -372,8 +520,8 @@ fn capture(
     let ended = unsafe { sys::cuStreamEndCapture(*stream, &mut same) };
     launched?;
     check(ended, doing)?;
-    let all = graph.nodes()?.into_iter().filter(|node| !before.contains(node)).collect();
-    Ok(Handles { all, ends: ends? })
+    let all = nodes_of(graph)?.into_iter().filter(|node| !before.contains(node)).collect();
+    Ok(Handles { all, ends: ends?, body: None })
 }
 
 /// The nodes that what is captured next would wait for.

@@ -72,16 +72,7 @@ impl Buffer {
             target.fill(0);
             return Ok(());
         };
-        if target.len() <= mailbox::LARGEST
-            && let Some(mailbox) = self.mailbox(real)
-            && let Ok(mut mailbox) = mailbox.try_lock()
-        {
-            return mailbox.read(&self.context, real, address, target);
-        }
-        match real.staging.try_lock() {
-            Ok(staging) if target.len() <= STAGED => staging.read(real, address, target),
-            _ => real.read(address, target),
-        }
+        self.context.read(real, address, target)
     }
 
     /// Copies `len` bytes of `source` from `source_offset` on to the bytes from `offset` on; the ranges do not overlap.
@@ -108,11 +99,6 @@ impl Buffer {
         let Some((real, address)) = self.span(offset, len)? else { return Ok(()) };
         // SAFETY: `span` checked the range.
         check(unsafe { sys::cuMemsetD8Async(address, byte, len, real.stream) }, "fill device memory")
-    }
-
-    fn mailbox<'a>(&self, real: &'a Real) -> Option<&'a Mutex<Mailbox>> {
-        let open = || Mailbox::open(&self.context).unwrap_or_default().map(Mutex::new);
-        real.mailbox.get_or_init(open).as_ref()
     }
 
     /// The driver, made current, and the address of a range that lies inside the buffer.
@@ -185,6 +171,34 @@ impl Staging {
 }
 
 impl Context {
+    /// The bool at an address of memory that the caller holds, after everything launched so far; `false` without a GPU.
+    pub(crate) fn read_flag(&self, address: u64) -> Result<bool> {
+        let Backend::Real(real) = &self.backend else { return Ok(false) };
+        real.make_current()?;
+        let mut flag = [0];
+        self.read(real, address, &mut flag)?;
+        Ok(flag != [0])
+    }
+
+    /// Copies from an address the caller has checked, and waits; the context is current.
+    fn read(&self, real: &Real, address: u64, target: &mut [u8]) -> Result<()> {
+        if target.len() <= mailbox::LARGEST
+            && let Some(mailbox) = self.mailbox(real)
+            && let Ok(mut mailbox) = mailbox.try_lock()
+        {
+            return mailbox.read(self, real, address, target);
+        }
+        match real.staging.try_lock() {
+            Ok(staging) if target.len() <= STAGED => staging.read(real, address, target),
+            _ => real.read(address, target),
+        }
+    }
+
+    fn mailbox<'a>(&self, real: &'a Real) -> Option<&'a Mutex<Mailbox>> {
+        let open = || Mailbox::open(self).unwrap_or_default().map(Mutex::new);
+        real.mailbox.get_or_init(open).as_ref()
+    }
+
     /// Copies `bytes` bytes from one address to another, which the caller vouches for.
     pub(crate) fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
         match &self.backend {

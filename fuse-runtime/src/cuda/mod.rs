@@ -10,6 +10,7 @@
 //! - `restore` gives a tensor its old value back behind a call that failed.
 //! - `matmul` says products of matrices in the terms of the library, `cublaslt` runs them.
 //! - `trace` takes a call down instead of running it, for it to be run again faster.
+//! - `graph` makes many launches one, `condition` lets a part of them be repeated on the device.
 //! - `recorder` stands in for a GPU in tests: it notes the launches and the programs, and counts the memory.
 //!
 //! The libraries are opened at run time and asked for before the first use, because the bindings panic on a missing one:
@@ -25,6 +26,7 @@
 
 mod args;
 mod cache;
+mod condition;
 mod cublaslt;
 mod disk;
 mod driver;

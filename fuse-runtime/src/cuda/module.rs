@@ -54,6 +54,11 @@ impl Function {
         Ok(f.handle)
     }
 
+    /// One that a context without a GPU gives out.
+    pub(super) fn unloaded(entry: &str) -> Function {
+        Function::new(entry, std::ptr::null_mut(), 0, None)
+    }
+
     fn new(entry: &str, handle: sys::CUfunction, fixed_shared: u32, args_len: Option<usize>) -> Function {
         let (entry, raised) = (entry.into(), AtomicBool::new(false));
         Function(Arc::new(Loaded { entry, handle, fixed_shared, args_len, raised }))
@@ -90,7 +95,7 @@ impl Context {
                 if recorder.compiles() {
                     Cache::of_user().cubin(&program)?;
                 }
-                Ok(Function::new(entry, std::ptr::null_mut(), 0, None))
+                Ok(Function::unloaded(entry))
             }
             Backend::Tracing(tracer) => tracer.target().function(source, entry, defines, contract),
         })
@@ -134,7 +139,7 @@ impl Context {
 
 impl Real {
     /// Loads a cubin for good and finds the kernel in it.
-    fn load(&self, cubin: &[u8], entry: &str, driver_version: u32) -> Result<Function> {
+    pub(super) fn load(&self, cubin: &[u8], entry: &str, driver_version: u32) -> Result<Function> {
         self.make_current()?;
         let name = CString::new(entry).expect("the name of a kernel is an identifier");
         let (mut module, mut handle) = (std::ptr::null_mut(), std::ptr::null_mut());

@@ -34,6 +34,8 @@ pub(crate) enum Recorded {
     },
     /// A product of matrices by the library.
     Matmul(Matmul),
+    /// What follows in its graph is repeated.
+    Loop,
     /// A graph.
     Graph {
         /// What it launches.
@@ -91,6 +93,7 @@ fn read_work(work: Work) -> Option<Recorded> {
             Some(Recorded::Launch { entry: function.entry().into(), grid, block, shared, args })
         }
         Work::Product(_, matmul) => Some(Recorded::Matmul(matmul)),
+        Work::Loop { .. } => Some(Recorded::Loop),
         Work::Copy { .. } => None,
     }
 }

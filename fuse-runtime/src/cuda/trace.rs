@@ -57,6 +57,17 @@ pub(crate) enum Traced {
         /// How many.
         bytes: usize,
     },
+    /// From here on everything is done again and again, if a bool on the device says so.
+    Loop(u64),
+    /// The end of that, where another bool says whether it is done once more.
+    EndOfLoop(u64),
+}
+
+impl Traced {
+    /// Whether the device has something to do.
+    pub(crate) fn is_op(&self) -> bool {
+        !matches!(self, Traced::Allocate(_) | Traced::Free(_) | Traced::EndOfLoop(_))
+    }
 }
 
 /// What was taken down so far.
@@ -145,6 +156,23 @@ impl Context {
     /// Whether calls are taken down here.
     pub(crate) fn is_tracing(&self) -> bool {
         matches!(self.backend, Backend::Tracing(_))
+    }
+
+    /// Takes down that what follows is repeated as long as a bool on the device holds, the first time the one at this address.
+    pub(crate) fn trace_loop(&self, first: u64) {
+        self.trace(Traced::Loop(first));
+    }
+
+    /// Takes down the end of what is repeated, and where the bool lies that says whether it is.
+    pub(crate) fn trace_end_of_loop(&self, next: u64) {
+        self.trace(Traced::EndOfLoop(next));
+    }
+
+    fn trace(&self, event: Traced) {
+        match &self.backend {
+            Backend::Tracing(tracer) => tracer.note(event),
+            _ => unreachable!("only what is taken down is repeated"),
+        }
     }
 
     /// Where a call that is taken down finds so many counters; `None` where calls are run.

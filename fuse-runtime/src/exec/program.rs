@@ -26,6 +26,8 @@ pub(crate) struct Program {
     pub names: Option<Arc<Names>>,
     /// Calls on GPUs that were made ready.
     pub tapes: Tapes,
+    /// Loops on GPUs, a turn of which is such a call, that were made ready.
+    pub loops: Tapes,
     /// By argument, up to which power of two its alignment matters, as an exponent.
     pub alignments: Vec<u32>,
     interpreted: OnceLock<Vec<Interp>>,
@@ -42,6 +44,7 @@ impl Program {
             may_fault,
             names: may_fault.then(|| Arc::new(Names::of(&plan))),
             tapes: Tapes::default(),
+            loops: Tapes::default(),
             alignments: alignments(&plan),
             plan,
             params: params.to_vec(),

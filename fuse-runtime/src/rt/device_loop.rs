@@ -2,6 +2,7 @@
 
 use super::{Inputs, Segment};
 use crate::error::Result;
+use crate::exec::{self, Call};
 use crate::raw::RawTensor;
 
 /// A graph and what it is called with.
@@ -12,6 +13,9 @@ pub type Part<'a> = (&'static Segment, Inputs<'a>);
 /// `state` are the tensors that a turn gives new values, with the place they have among the turn's arguments, if it reads
 /// them. A turn gives the new state and the next test, in this order; a test is one bool. The result is the last state.
 pub fn while_loop(state: &[(&RawTensor, Option<usize>)], test: Part<'_>, turn: Part<'_>) -> Result<Vec<RawTensor>> {
+    if let Some(results) = on_device(state, &test, &turn)? {
+        return Ok(results);
+    }
     let mut held: Vec<RawTensor> = state.iter().map(|(tensor, _)| (*tensor).clone()).collect();
     let (segment, inputs) = turn;
     // What a turn was given by the one before it, nobody else reads.
@@ -29,6 +33,16 @@ pub fn while_loop(state: &[(&RawTensor, Option<usize>)], test: Part<'_>, turn: P
         results = segment.call(Inputs { tensors: &tensors, given: &given, ..inputs })?;
     }
     Ok(if results.is_empty() { held } else { results })
+}
+
+/// Has the device decide how many turns there are, if it can.
+fn on_device(
+    state: &[(&RawTensor, Option<usize>)],
+    test: &Part<'_>,
+    turn: &Part<'_>,
+) -> Result<Option<Vec<RawTensor>>> {
+    let with_test = |turn: &Call<'_>| test.0.look(&test.1, |test| exec::run_loop(test, turn, state));
+    turn.0.look(&turn.1, with_test)??
 }
 
 /// Takes the test off the results of a graph and reads it.

@@ -32,6 +32,7 @@ fn launch(noted: Recorded) -> Launch {
     match noted {
         Recorded::Launch { entry, args, .. } => Launch { args: args.into(), ..named(&entry) },
         Recorded::Matmul(_) => named("matmul"),
+        Recorded::Loop => named("while"),
         Recorded::Graph { launches, .. } => {
             Launch { inside: launches.into_iter().map(launch).collect(), ..named("graph") }
         }

@@ -93,6 +93,15 @@ impl Segment {
         unreachable!("a segment has at least one plan")
     }
 
+    /// Has a call of the graph looked at instead of run.
+    pub(super) fn look<R>(&self, inputs: &Inputs<'_>, look: impl FnOnce(&Call<'_>) -> R) -> Result<R> {
+        let instance = self.instance(inputs.params);
+        let (last, guarded) = instance.programs.split_last().expect("a segment has at least one plan");
+        let device = common_device(&last.plan.name, inputs)?;
+        let holds = |program: &&Program| exec::guards_hold(&program.plan, inputs.tensors, inputs.host_ints);
+        Ok(look(&call(guarded.iter().find(holds).unwrap_or(last), &[], inputs, device)))
+    }
+
     /// The programs for these element types, made when they are first asked for.
     fn instance(&self, params: &[DType]) -> Arc<Instance> {
         let find = |list: &[Arc<Instance>]| list.iter().find(|instance| instance.params == params).cloned();

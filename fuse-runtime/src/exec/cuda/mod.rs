@@ -14,5 +14,5 @@ pub(crate) use call::{Names, describe_fault};
 pub(crate) use launch::Functions;
 #[cfg(test)]
 pub(crate) use matmul::with_template;
-pub(crate) use run::{run, run_again};
+pub(crate) use run::{run, run_again, run_loop};
 pub(crate) use tape::Tapes;

@@ -1,7 +1,7 @@
 //! Running a plan on a GPU: by its tape where such a call was taken down before, else step by step.
 
 use super::call::CudaCall;
-use super::tape::{Found, Tape};
+use super::tape::{DeviceLoop, Found, Tape};
 use crate::cuda::Context;
 use crate::env::is_without;
 use crate::error::Result;
@@ -11,6 +11,7 @@ use crate::exec::symbols::Sizes;
 use crate::log::{self, Topic};
 use crate::raw::RawTensor;
 use crate::rt::Draw;
+use fuse_compiler::options::Mode;
 use std::sync::{Arc, LazyLock};
 
 /// Runs a plan on the GPU with this number.
@@ -41,6 +42,35 @@ pub(crate) fn run_again(call: &Call<'_>) -> Option<Result<Vec<RawTensor>>> {
         Found::Tape(tape) if uses_tapes() => Some(tape.run(call)),
         _ => None,
     }
+}
+
+/// Runs a loop as one CUDA graph, where its function wants graphs and nothing in it needs the host: the results are the last
+/// state. `None` where the host has to run it, turn by turn.
+pub(crate) fn run_loop(
+    test: &Call<'_>,
+    turn: &Call<'_>,
+    state: &[(&RawTensor, Option<usize>)],
+) -> Result<Option<Vec<RawTensor>>> {
+    let needs_host = |call: &Call<'_>| call.program.may_fault || !call.program.plan.draws.is_empty();
+    let Some(ordinal) = turn.device.cuda_ordinal().filter(|_| test.device == turn.device && uses_tapes()) else {
+        return Ok(None);
+    };
+    if turn.program.mode != Mode::ReduceOverhead || [test, turn].into_iter().any(needs_host) {
+        return Ok(None);
+    }
+    let state_tensors = state.iter().map(|(tensor, _)| *tensor);
+    let tensors: Vec<&RawTensor> = turn.tensors.iter().chain(test.tensors).copied().chain(state_tensors).collect();
+    let (scalars, host_ints) = ([turn.scalars, test.scalars].concat(), [turn.host_ints, test.host_ints].concat());
+    let whole = Call { tensors: &tensors, given: &[], scalars: &scalars, host_ints: &host_ints, ..*turn };
+    let tape = match turn.program.loops.find(&whole) {
+        Found::Tape(tape) => tape,
+        _ => {
+            let tape = Arc::new(DeviceLoop { test, turn, state, whole: &whole }.take_down(ordinal)?);
+            turn.program.loops.keep(&whole, Some(tape.clone()));
+            tape
+        }
+    };
+    tape.run(&whole).map(Some)
 }
 
 /// `FUSE_WITHOUT=tape` runs every call step by step; tests that force a choice of the steps do so too.

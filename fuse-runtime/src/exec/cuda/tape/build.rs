@@ -2,7 +2,7 @@
 
 use super::memory::{self, Memory, Need};
 use super::replay::{Replay, Touch};
-use super::{Address, Launch, Multiplication, Op, Outcome, Patch, Tape, Value};
+use super::{Address, Launch, Multiplication, Op, Outcome, Patch, Repeated, Tape, Value};
 use crate::cuda::{COUNTERS, Context, Mark, Product, TRACING, Traced, block_of, take_down};
 use crate::device::Device;
 use crate::error::Result;
@@ -24,26 +24,48 @@ impl Tape {
         let sizes = Sizes::of(plan, call.tensors, call.host_ints)?;
         let draws: Vec<u64> = plan.draws.iter().map(|counters| sizes.value(counters) as u64).collect();
         take_down(&context, |tracing| {
-            let arguments = call.tensors.iter().map(|tensor| stand_in(tensor)).collect::<Result<Vec<_>>>()?;
+            let arguments = Tape::stand_ins(call)?;
             let given: Vec<bool> = (0..arguments.len()).map(|k| call.gives(k)).collect();
             let tensors: Vec<&RawTensor> = arguments.iter().collect();
             let traced = Call { tensors: &tensors, given: &given, device: Device::tracing(), ..*call };
             let unknown: Vec<Draw> = draws.iter().map(|_| Draw { seed: 0, offset: 0 }).collect();
             let results = steps(&traced, tracing, ordinal, &sizes, &unknown, 0)?;
-            let (events, counters) = tracing.traced();
-            let graphs = call.program.mode == Mode::ReduceOverhead;
-            let map = Map::new(&arguments, &results, &events, graphs);
-            let touches: Vec<Vec<Touch>> = events.iter().filter_map(|event| map.touches(event)).collect();
-            let replay = if graphs { Replay::of(&touches) } else { None };
             let is_out = |buf: usize| plan.bufs[buf].class == BufClass::Out;
-            let written = plan.outs.iter().map(|out| is_out(out.buf.0 as usize));
-            let outcome = |(result, written): (&RawTensor, bool)| map.outcome(result, written);
-            let results = results.iter().zip(written).map(outcome).collect();
-            let ops = events.into_iter().filter_map(|event| map.op(event)).collect();
-            let Memory { blocks, stepwise, .. } = map.memory;
-            let context = context.clone();
-            Ok(Tape { context, ordinal, ops, blocks, stepwise, results, draws, counters, replay })
+            let written: Vec<bool> = plan.outs.iter().map(|out| is_out(out.buf.0 as usize)).collect();
+            Ok(Tape::of_trace(call, &context, ordinal, tracing, &arguments, &results, &written, draws, 0))
         })
+    }
+
+    /// Tensors that lie like the arguments of a call and are nowhere.
+    pub(super) fn stand_ins(call: &Call<'_>) -> Result<Vec<RawTensor>> {
+        call.tensors.iter().map(|tensor| stand_in(tensor)).collect()
+    }
+
+    /// The tape of what was taken down. Of its results it is told which ones a kernel has written; the scalars of what comes
+    /// before a loop are the call's from `later` on.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn of_trace(
+        call: &Call<'_>,
+        context: &Arc<Context>,
+        ordinal: usize,
+        tracing: &Context,
+        arguments: &[RawTensor],
+        results: &[RawTensor],
+        written: &[bool],
+        draws: Vec<u64>,
+        later: u32,
+    ) -> Tape {
+        let (events, counters) = tracing.traced();
+        let graphs = call.program.mode == Mode::ReduceOverhead;
+        let map = Map::new(arguments, results, &events, graphs);
+        let touches: Vec<Vec<Touch>> = events.iter().filter_map(|event| map.touches(event)).collect();
+        let repeated = events.iter().filter(|event| event.is_op()).position(|event| matches!(event, Traced::Loop(_)));
+        let replay = if graphs { Replay::of(&touches, repeated) } else { None };
+        let outcome = |(result, &written): (&RawTensor, &bool)| map.outcome(result, written);
+        let results = results.iter().zip(written).map(outcome).collect();
+        let ops = map.ops(events, later);
+        let Memory { blocks, stepwise, .. } = map.memory;
+        Tape { context: context.clone(), ordinal, ops, blocks, stepwise, results, draws, counters, replay }
     }
 }
 
@@ -85,7 +107,7 @@ impl<'a> Map<'a> {
                     needs.push(Need { bytes: *bytes, ops: launches..usize::MAX, result: false });
                 }
                 Traced::Free(block) => needs[*block as usize].ops.end = launches,
-                Traced::Launch { .. } | Traced::Product(_) | Traced::Copy { .. } => launches += 1,
+                op => launches += usize::from(op.is_op()),
             }
         }
         for (block, _) in results.iter().filter_map(|result| block_of(result.storage().address())) {
@@ -120,7 +142,8 @@ impl<'a> Map<'a> {
     fn touches(&self, event: &Traced) -> Option<Vec<Touch>> {
         let touch = |address, write| self.touch(address, write);
         match event {
-            Traced::Allocate(_) | Traced::Free(_) => None,
+            Traced::Allocate(_) | Traced::Free(_) | Traced::EndOfLoop(_) => None,
+            Traced::Loop(first) => Some(touch(*first, false).into_iter().collect()),
             Traced::Launch { args, marks, .. } => {
                 let touch = |&(at, mark): &(usize, Mark)| match mark {
                     Mark::Read => touch(address_at(args, at), false),
@@ -155,11 +178,25 @@ impl<'a> Map<'a> {
         Some(Touch { place, bytes, write })
     }
 
-    fn op(&self, event: Traced) -> Option<Op> {
+    fn ops(&self, events: Vec<Traced>, later: u32) -> Vec<Op> {
+        let end = events.iter().find_map(|event| if let Traced::EndOfLoop(next) = event { Some(*next) } else { None });
+        let (mut ops, mut later) = (Vec::new(), later);
+        for event in events {
+            if let Traced::Loop(first) = event {
+                later = 0;
+                let next = end.expect("a loop that begins ends");
+                ops.push(Op::Loop(Repeated { first: self.known(first), next: self.known(next) }));
+            }
+            ops.extend(self.op(event, later));
+        }
+        ops
+    }
+
+    fn op(&self, event: Traced, later: u32) -> Option<Op> {
         match event {
-            Traced::Allocate(_) | Traced::Free(_) => None,
+            Traced::Allocate(_) | Traced::Free(_) | Traced::Loop(_) | Traced::EndOfLoop(_) => None,
             Traced::Launch { function, grid, block, shared, args, marks } => {
-                let patches = marks.iter().filter_map(|&(at, mark)| self.patch(&args, at, mark)).collect();
+                let patches = marks.iter().filter_map(|&(at, mark)| self.patch(&args, at, mark, later)).collect();
                 Some(Op::Launch(Launch { function, grid, block, shared, patches, args }))
             }
             Traced::Product(product) => Some(Op::Product(self.multiplication(product))),
@@ -167,10 +204,10 @@ impl<'a> Map<'a> {
         }
     }
 
-    fn patch(&self, args: &[u8], at: usize, mark: Mark) -> Option<Patch> {
+    fn patch(&self, args: &[u8], at: usize, mark: Mark, later: u32) -> Option<Patch> {
         let value = match mark {
             Mark::Read | Mark::Write => Value::Address(self.address(address_at(args, at))?),
-            Mark::Scalar(k, dtype) => Value::Scalar(k, dtype),
+            Mark::Scalar(k, dtype) => Value::Scalar(k + later, dtype),
             Mark::Seed => Value::Seed,
             Mark::Offset(draw) => Value::Offset(draw),
             Mark::Call => Value::Call,

@@ -90,7 +90,7 @@ fn words(call: &Call<'_>, mut visit: impl FnMut(u64) -> bool) -> bool {
     for (k, tensor) in call.tensors.iter().enumerate() {
         let layout = tensor.layout();
         let (rank, dtype) = (layout.rank() as u64, code(tensor.dtype()));
-        let alignment = u64::from(alignment(tensor, call.program.alignments[k]));
+        let alignment = u64::from(alignment(tensor, call.program.alignments.get(k).copied().unwrap_or(MOST_ALIGNED)));
         let given = u64::from(call.gives(k));
         if !visit(rank | dtype << 8 | alignment << 16 | given << 24) {
             return false;
@@ -103,6 +103,9 @@ fn words(call: &Call<'_>, mut visit: impl FnMut(u64) -> bool) -> bool {
     }
     call.device.cuda_ordinal().into_iter().map(|n| n as u64).chain(call.host_ints.iter().map(|&n| n as u64)).all(visit)
 }
+
+/// Beyond the arguments of its program a call has some whose use is not known here.
+const MOST_ALIGNED: u32 = 8;
 
 /// The power of two that the address of a tensor is a multiple of, up to the largest that matters.
 fn alignment(tensor: &RawTensor, most: u32) -> u32 {

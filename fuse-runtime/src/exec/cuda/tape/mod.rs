@@ -2,10 +2,12 @@
 //!
 //! - `key` is what two calls must agree on to have the same tape, and where the tapes of a program are kept.
 //! - `build` makes a tape from a call that was taken down.
+//! - `device_loop` makes one of a loop, a part of whose launches the device repeats.
 //! - `memory` decides where temporaries lie.
 //! - `run` runs a tape, launch by launch or, for `mode = "reduce-overhead"`, as the CUDA graph that `replay` keeps.
 
 mod build;
+mod device_loop;
 mod key;
 mod memory;
 mod replay;
@@ -13,6 +15,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
+pub(in crate::exec) use device_loop::DeviceLoop;
 pub(super) use key::Found;
 pub(crate) use key::Tapes;
 
@@ -46,6 +49,13 @@ enum Op {
     Launch(Launch),
     Product(Multiplication),
     Copy { to: Address, from: Address, bytes: usize },
+    Loop(Repeated),
+}
+
+/// All launches behind this one, as long as a bool on the device holds: the first time one, then the other.
+struct Repeated {
+    first: Address,
+    next: Address,
 }
 
 /// A kernel and its packed arguments, right but for the patches.

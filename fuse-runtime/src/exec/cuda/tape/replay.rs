@@ -28,6 +28,8 @@ pub(super) struct Touch {
 pub(super) struct Replay {
     /// For each launch those it has to wait for.
     after: Vec<Vec<usize>>,
+    /// The launch that says whether those behind it are repeated.
+    repeated: Option<usize>,
     graph: Mutex<State>,
     /// When it was last called, in calls of all graphs.
     last_used: AtomicU64,
@@ -48,10 +50,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Replay {
-    /// For launches that touch this much; `None` where a graph would gain nothing.
-    pub fn of(touches: &[Vec<Touch>]) -> Option<Replay> {
+    /// For launches that touch this much, those behind one repeated; `None` where a graph would gain nothing.
+    pub fn of(touches: &[Vec<Touch>], repeated: Option<usize>) -> Option<Replay> {
         (touches.len() >= WORTH_IT).then(|| Replay {
-            after: hazards(touches),
+            after: waits(touches, repeated),
+            repeated,
             graph: Mutex::new(State::None(0)),
             last_used: AtomicU64::new(0),
         })
@@ -83,8 +86,11 @@ impl Replay {
     }
 
     fn build(&self, tape: &Arc<Tape>, values: &Values<'_>) -> Result<Option<Graph>> {
-        let node = |(op, after): (&Op, &Vec<usize>)| Node::new(op.work(values), after.clone());
-        let graph = Graph::new(&tape.context, tape.ops.iter().zip(&self.after).map(node).collect())?;
+        let node = |(k, (op, after)): (usize, (&Op, &Vec<usize>))| {
+            let inside = self.repeated.filter(|&repeated| repeated < k);
+            Node::new(op.work(values), after.clone()).within(inside)
+        };
+        let graph = Graph::new(&tape.context, tape.ops.iter().zip(&self.after).enumerate().map(node).collect())?;
         let outcome = if graph.is_some() { "is ready" } else { "takes a newer driver" };
         log::line(Topic::Launch, format_args!("a graph of {} launches {outcome}", tape.ops.len()));
         Ok(graph)
@@ -159,6 +165,9 @@ impl Op {
                 let Multiplication { product, .. } = multiplication;
                 Work::Product(product.clone(), multiplication.matmul(values))
             }
+            Op::Loop(repeated) => {
+                Work::Loop { first: values.address(repeated.first), next: values.address(repeated.next) }
+            }
             Op::Copy { to, from, bytes } => {
                 Work::Copy { to: values.address(*to), from: values.address(*from), bytes: *bytes }
             }
@@ -174,9 +183,22 @@ impl Op {
                 }
             }
             Op::Product(multiplication) => graph.multiply(node, multiplication.matmul(values)),
+            Op::Loop(repeated) => graph.repeat(node, values.address(repeated.first), values.address(repeated.next)),
             Op::Copy { to, from, .. } => graph.copy(node, values.address(*to), values.address(*from)),
         }
     }
+}
+
+/// The hazards of a tape. What is repeated counts, from outside, as one launch that touches all that its parts do, and the
+/// parts wait only for one another.
+fn waits(touches: &[Vec<Touch>], repeated: Option<usize>) -> Vec<Vec<usize>> {
+    let Some(repeated) = repeated else { return hazards(touches) };
+    let (before, inside) = (&touches[..repeated], &touches[repeated + 1..]);
+    let whole = touches[repeated..].concat();
+    let mut after = hazards(&[before, &[whole]].concat());
+    let own = |waits: Vec<usize>| waits.into_iter().map(|wait| wait + repeated + 1).collect();
+    after.extend(hazards(inside).into_iter().map(own));
+    after
 }
 
 /// For each launch those before it that it has to wait for, without those that one of them waits for.
@@ -227,6 +249,12 @@ mod tests {
             vec![read(0), write(1)],
         ];
         assert_eq!(hazards(&diamond), [vec![], vec![0], vec![0], vec![1, 2], vec![1, 2]]);
+    }
+
+    #[test]
+    fn what_is_repeated_waits_as_a_whole() {
+        let turns = [vec![write(1)], vec![write(2)], vec![read(2)], vec![read(1), write(3)], vec![read(3), write(1)]];
+        assert_eq!(waits(&turns, Some(2)), [vec![], vec![], vec![0, 1], vec![], vec![3]]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Running a tape: memory, patches, launches.
 
-use super::{Address, Launch, Multiplication, Op, Outcome, Tape, Value};
+use super::{Address, Launch, Multiplication, Op, Outcome, Repeated, Tape, Value};
 use crate::cuda::{Args, Buffer, Context, Matmul};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -50,12 +50,27 @@ impl Tape {
             self.context.make_current()?;
             let mut args = Args::new();
             for (k, op) in self.ops.iter().enumerate() {
+                if let Op::Loop(repeated) = op {
+                    self.repeat(repeated, &self.ops[k + 1..], &Values { addresses, facts })?;
+                    break;
+                }
                 held.before(k, addresses)?;
                 op.launch(&self.context, &Values { addresses, facts }, &mut args)?;
                 held.behind(k);
             }
         }
         Ok(self.results.iter().map(|outcome| held.result(outcome, addresses, number)).collect())
+    }
+
+    /// Launches a part as long as the device says so; the host asks it every time.
+    fn repeat(&self, repeated: &Repeated, ops: &[Op], values: &Values<'_>) -> Result<()> {
+        let (mut args, mut flag) = (Args::new(), repeated.first);
+        while self.context.read_flag(values.address(flag))? {
+            self.context.make_current()?;
+            ops.iter().try_for_each(|op| op.launch(&self.context, values, &mut args))?;
+            flag = repeated.next;
+        }
+        Ok(())
     }
 
     /// Takes the random numbers of a call from the generator, in program order.
@@ -202,6 +217,7 @@ impl Op {
                 context.launch_packed(&launch.function, launch.grid, launch.block, launch.shared, args.bytes())
             }
             Op::Product(multiplication) => multiplication.launch(context, values),
+            Op::Loop(_) => unreachable!("there is no loop in a loop"),
             Op::Copy { to, from, bytes } => context.copy(values.address(*to), values.address(*from), *bytes),
         }
     }
