@@ -3,6 +3,7 @@
 // Every test binary looks at some of the stages.
 #![allow(dead_code)]
 
+use fuse_compiler::autodiff::{self, Request, Seed};
 use fuse_compiler::graph::{Graph, Place};
 use fuse_compiler::op::{Attr, Literal, Op, Val};
 use fuse_compiler::plan::Plan;
@@ -86,6 +87,7 @@ pub fn made() -> Vec<(&'static str, Made)> {
         ("bias_gelu_f64", bias_gelu(F64)),
         ("softmax", softmax(F32)),
         ("softmax_generic", softmax(Param(0))),
+        ("softmax_gradient", softmax_gradient(F32)),
         ("layer_norm", layer_norm(BF16)),
         ("rms_norm", rms_norm(BF16)),
         ("dropout", dropout(F32)),
@@ -137,6 +139,18 @@ fn softmax(dtype: DType) -> Made {
     let x = p.input("x", dtype, 2);
     let out = p.along("softmax", x, -1);
     p.plan(&[out])
+}
+
+/// Forward and backward of a softmax: its values are read by two later walks of one row.
+fn softmax_gradient(dtype: DType) -> Made {
+    let mut p = Program::new("softmax_gradient");
+    let x = p.input("x", dtype, 2);
+    let tanh = p.op("tanh", &[x]);
+    let out = p.along("softmax", tanh, -1);
+    p.graph.outs = vec![out];
+    p.graph = autodiff::run(p.graph, &Request { wrt: vec![0], seeds: vec![Seed::Input] });
+    let outs = p.graph.outs.clone();
+    p.plan(&outs)
 }
 
 fn layer_norm(dtype: DType) -> Made {

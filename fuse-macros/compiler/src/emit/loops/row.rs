@@ -7,6 +7,7 @@ use crate::op::Reduction;
 use crate::plan::abi::store_dtype;
 use crate::plan::{Expr, Kind, Level, Phase, StmtId};
 use crate::types::DType;
+use std::collections::BTreeSet;
 
 /// Writes all walks of a row or column, then its results.
 pub(super) fn walks(w: &mut Writer, scope: &Scope<'_>) {
@@ -69,8 +70,9 @@ fn parked(scope: &Scope<'_>) -> Vec<Parked> {
     for (walk, phase) in walks.iter().enumerate() {
         let needed_later = |s: &&StmtId| walks[walk + 1..].iter().any(|p| p.kept.contains(s));
         for &stmt in phase.fresh.iter().filter(needed_later).filter(|s| is_heavy(scope, **s)) {
-            // The result itself comes into that memory in the last walk that needs the value, or after.
-            let last = walks.iter().rposition(|p| p.kept.contains(&stmt)).unwrap_or(walk);
+            // The result itself comes into that memory in the last walk that reads the value, or after. A walk also reads
+            // what the values it keeps are computed from, for they may be computed again.
+            let last = walks.iter().rposition(|p| reads(scope, p).contains(&stmt)).unwrap_or(walk);
             let later = walks.iter().skip(last).flat_map(|p| &p.stores);
             let fits = |store: &&usize| {
                 let dtype = store_dtype(scope.plan, &scope.kernel.stores[**store]);
@@ -83,6 +85,20 @@ fn parked(scope: &Scope<'_>) -> Vec<Parked> {
         }
     }
     found
+}
+
+/// The elementwise values that a walk's stores and reductions follow from.
+fn reads(scope: &Scope<'_>, walk: &Phase) -> BTreeSet<StmtId> {
+    let stores = walk.stores.iter().flat_map(|&k| scope.kernel.store_operands(&scope.kernel.stores[k]));
+    let reduced = walk.reduces.iter().flat_map(|s| scope.kernel.stmt(*s).expr.operands());
+    let mut open: Vec<StmtId> = stores.chain(reduced).collect();
+    let mut read = BTreeSet::new();
+    while let Some(stmt) = open.pop() {
+        if scope.kernel.stmt(stmt).level == Level::Elem && read.insert(stmt) {
+            open.extend(scope.kernel.stmt(stmt).expr.operands());
+        }
+    }
+    read
 }
 
 /// Whether computing an elementwise value again costs more than a load.
