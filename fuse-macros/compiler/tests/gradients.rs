@@ -10,6 +10,8 @@ mod common {
 mod cases;
 #[path = "gradients/differences.rs"]
 mod differences;
+#[path = "gradients/kernels.rs"]
+mod kernels;
 #[path = "gradients/mistakes.rs"]
 mod mistakes;
 #[path = "gradients/models.rs"]

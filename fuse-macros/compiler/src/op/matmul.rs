@@ -105,6 +105,8 @@ fn linear_slope(o: &mut Ops, c: &Pulled, k: usize) -> Val {
     match k {
         0 => {
             let product = wide_product(o, g, weight);
+            // Rounded before it gets its extents back, so that it is rounded where the product is made.
+            let product = o.cast(product, o.dtype(x));
             o.reshape(product, o.dims(x))
         }
         1 => {
