@@ -38,6 +38,7 @@ pub mod rt;
 #[cfg(feature = "safetensors")]
 pub mod safetensors;
 pub mod storage;
+mod tape;
 pub mod tensor;
 
 pub use device::Device;
@@ -47,11 +48,12 @@ pub use fuse_compiler::report::{self, Explanation};
 pub use fuse_macros::compile;
 pub use layout::Layout;
 pub use raw::RawTensor;
+pub use tape::{Differentiable, Outcome, Params, value_and_grad};
 pub use tensor::Tensor;
 
 /// Everything a program that uses tensors needs.
 pub mod prelude {
     pub use crate::tensor::{Operand, Rank, Reduction};
-    pub use crate::{Bits, Device, Element, Error, ErrorKind, Float, Int, Num, Tensor, compile};
+    pub use crate::{Bits, Device, Element, Error, ErrorKind, Float, Int, Num, Tensor, compile, value_and_grad};
     pub use half::{bf16, f16};
 }

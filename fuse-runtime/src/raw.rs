@@ -6,6 +6,7 @@ use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::storage::{CpuBuffer, CudaBuffer, Storage};
+use crate::tape::Var;
 use fuse_compiler::types::DType;
 use std::fmt;
 use std::sync::Arc;
@@ -18,6 +19,8 @@ pub struct RawTensor {
     dtype: DType,
     layout: Layout,
     device: Device,
+    /// What it is on an eager tape, while one records; other ways to see the storage are constants until they are recorded.
+    var: Option<Var>,
 }
 
 impl RawTensor {
@@ -28,7 +31,7 @@ impl RawTensor {
             None => Storage::Cpu(CpuBuffer::new(bytes)?),
             Some(ordinal) => Storage::Cuda(CudaBuffer::new(ordinal, bytes)?),
         };
-        Ok(RawTensor { storage: Arc::new(storage), dtype, layout: Layout::contiguous(shape), device })
+        Ok(RawTensor { storage: Arc::new(storage), dtype, layout: Layout::contiguous(shape), device, var: None })
     }
 
     /// A tensor on the host with the values of `data` in row-major order.
@@ -63,12 +66,12 @@ impl RawTensor {
             None => Storage::Cpu(CpuBuffer::from_bytes(bytes)?),
             Some(ordinal) => Storage::Cuda(CudaBuffer::from_bytes(ordinal, bytes)?),
         };
-        Ok(RawTensor { storage: Arc::new(storage), dtype, layout: Layout::contiguous(shape), device })
+        Ok(RawTensor { storage: Arc::new(storage), dtype, layout: Layout::contiguous(shape), device, var: None })
     }
 
     /// A tensor of existing storage, which must hold every element of `layout`.
     pub fn from_storage(storage: Arc<Storage>, dtype: DType, layout: Layout, device: Device) -> Self {
-        let out = RawTensor { storage, dtype, layout, device };
+        let out = RawTensor { storage, dtype, layout, device, var: None };
         out.assert_inside();
         out
     }
@@ -101,6 +104,16 @@ impl RawTensor {
     /// The memory, which other tensors may share.
     pub fn storage(&self) -> &Arc<Storage> {
         &self.storage
+    }
+
+    /// The value of a tape that it is.
+    pub(crate) fn var(&self) -> Option<&Var> {
+        self.var.as_ref()
+    }
+
+    /// The same tensor as a value of a tape, or as a constant.
+    pub(crate) fn with_var(self, var: Option<Var>) -> Self {
+        RawTensor { var, ..self }
     }
 
     /// Whether nothing else holds the storage, so that a write to it is seen by nobody.

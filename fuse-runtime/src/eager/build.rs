@@ -8,8 +8,14 @@ use fuse_compiler::plan::Plan;
 use fuse_compiler::types::Dim;
 use fuse_compiler::{optimise, schedule};
 
-/// Builds the graph of one node and schedules it.
+/// Schedules the graph of one node.
 pub(super) fn plan(key: &Key) -> Result<Plan> {
+    let graph = optimise::run(graph(key)?, optimise::Options::default());
+    Ok(schedule::run(&graph, schedule::Options::default()))
+}
+
+/// Builds the graph of one node, all of whose results are the graph's.
+pub(crate) fn graph(key: &Key) -> Result<Graph> {
     let mut graph = Graph::new(key.op.name);
     let mut args = Vec::with_capacity(key.args.len());
     for (k, operand) in key.args.iter().enumerate() {
@@ -22,8 +28,7 @@ pub(super) fn plan(key: &Key) -> Result<Plan> {
     let val = graph.try_push(key.op, &args, attrs).map_err(|fault| refusal(key, &fault))?;
     let results = graph.node(val).outs.len() as u32;
     graph.outs = (0..results).map(|out| Val { out, ..val }).collect();
-    let graph = optimise::run(graph, optimise::Options::default());
-    Ok(schedule::run(&graph, schedule::Options::default()))
+    Ok(graph)
 }
 
 /// The name of an operand in messages and generated text.

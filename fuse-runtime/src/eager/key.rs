@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 
 /// Everything about a call that its plan depends on.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Key {
+pub(crate) struct Key {
     /// The op.
     pub op: Op,
     /// The operands, in order.
@@ -18,7 +18,7 @@ pub(super) struct Key {
 
 /// What a plan depends on of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Operand {
+pub(crate) enum Operand {
     /// A tensor of this element type and rank.
     Tensor(DType, usize),
     /// A host scalar of this element type.
@@ -35,6 +35,18 @@ impl Key {
         let mut sizes = Vec::new();
         let attrs = attrs.iter().map(|attr| without_sizes(attr, &mut sizes)).collect();
         (Key { op, args: args.iter().map(operand).collect(), attrs }, sizes)
+    }
+}
+
+impl Key {
+    /// For each operand which input of the graph it is, if it is a tensor.
+    pub fn inputs(&self) -> Vec<Option<u32>> {
+        let mut next = 0..;
+        let input = |operand: &Operand| match operand {
+            Operand::Tensor(..) => next.next(),
+            Operand::Scalar(_) => None,
+        };
+        self.args.iter().map(input).collect()
     }
 }
 

@@ -13,9 +13,11 @@ use crate::exec::{self, Call, Program};
 use crate::raw::RawTensor;
 use crate::rt::Scalar;
 use crate::storage::CudaBuffer;
-use fuse_compiler::op::{Attr, Literal, Op};
+use crate::tape;
+pub(crate) use build::graph;
+use fuse_compiler::op::{Attr, Literal, Op, OpEffect};
 use fuse_compiler::types::DType;
-use key::Key;
+pub(crate) use key::Key;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, RwLock};
 
@@ -33,16 +35,36 @@ pub enum Arg {
 /// Operands come in the order of the row's signature, receiver first; `attrs` are the row's other parameters in order.
 pub fn run(device: Device, op: &str, args: &[Arg], attrs: &[Attr]) -> Result<Vec<RawTensor>> {
     let row = Op::find(op).ok_or_else(|| Error::compile(format!("no op is called `{op}`")))?;
+    let Some(tape) = tape::traced(args)? else { return run_row(device, row, args, attrs) };
+    if row.effect == OpEffect::Rng {
+        return Ok(tape::run_draws(device, row, args, attrs));
+    }
+    // Held here, no operand gives its storage to the result: the walk back reads it.
+    let held = args.to_vec();
+    let results = run_row(device, row, args, attrs)?;
+    Ok(tape::record(&tape, row, &held, attrs, results))
+}
+
+fn run_row(device: Device, row: Op, args: &[Arg], attrs: &[Attr]) -> Result<Vec<RawTensor>> {
     let (key, host_ints) = Key::of(row, args, attrs);
-    let program = program(key)?;
+    run_program(&*program(key)?, device, args, &host_ints)
+}
+
+/// Runs a program of one op, or of its gradient, on these operands.
+pub(crate) fn run_program(
+    program: &Program,
+    device: Device,
+    args: &[Arg],
+    host_ints: &[i64],
+) -> Result<Vec<RawTensor>> {
     let tensors: Vec<&RawTensor> = args.iter().filter_map(tensor).collect();
     let scalars: Vec<Scalar> = args.iter().filter_map(scalar).collect();
     let call = Call {
-        program: &program,
+        program,
         given: &vec![true; tensors.len()],
         tensors: &tensors,
         scalars: &scalars,
-        host_ints: &host_ints,
+        host_ints,
         device,
         bodies: &if device.is_cpu() { program.interpreted() } else { Vec::new() },
     };

@@ -29,7 +29,7 @@ pub fn int(value: impl HostInt) -> i64 {
     value.as_int()
 }
 
-/// Whether `FUSE_BACKEND=eager` asks compiled functions to run their originals.
+/// Whether `FUSE_BACKEND=eager` asks compiled functions to run their originals, or a tape records, which sees eager ops.
 pub fn wants_eager() -> bool {
-    crate::env::wants_eager()
+    crate::env::wants_eager() || crate::tape::is_recording()
 }

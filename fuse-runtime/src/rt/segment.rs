@@ -75,6 +75,11 @@ impl Segment {
 
     /// Runs the graph. After an error no tensor has changed.
     pub fn call(&self, inputs: Inputs<'_>) -> Result<Vec<RawTensor>> {
+        if inputs.tensors.iter().any(|tensor| crate::tape::is_traced(tensor)) {
+            let text =
+                "a compiled graph is called with a variable of `value_and_grad`, through which no gradient would flow";
+            return Err(Error::compile(text));
+        }
         let instance = self.instance(inputs.params);
         let device = common_device(&instance.programs[0].plan.name, &inputs)?;
         let again = |program| exec::run_again(&call(program, &[], &inputs, device));

@@ -5,7 +5,8 @@ use crate::device::Device;
 use crate::eager::{self, Arg};
 use crate::error::{Error, OrRaise, Result};
 use crate::raw::RawTensor;
-use fuse_compiler::op::Attr;
+use crate::tape;
+use fuse_compiler::op::{Attr, Op};
 use fuse_compiler::types::Dim;
 
 /// Runs an op with tensor operands and one result; panics with the error as payload.
@@ -23,6 +24,24 @@ pub(crate) fn call_on<O: AnyTensor>(device: Device, op: &str, args: &[Arg], attr
 /// Runs an op with tensor operands and one result.
 pub(crate) fn try_call(op: &str, args: &[Arg], attrs: &[Attr]) -> Result<RawTensor> {
     eager::run(common_device(op, args)?, op, args, attrs).map(only)
+}
+
+/// What an op made of a tensor without being run, for it is another view or a copy, written on the tensor's tape.
+pub(crate) fn seen(
+    tensor: &RawTensor,
+    op: &str,
+    attrs: impl FnOnce() -> Vec<Attr>,
+    result: Result<RawTensor>,
+) -> Result<RawTensor> {
+    let result = result?;
+    if tensor.var().is_none() {
+        return Ok(result);
+    }
+    let args = [Arg::Tensor(tensor.clone())];
+    match tape::traced(&args)? {
+        Some(tape) => Ok(only(tape::record(&tape, Op::named(op), &args, &attrs(), vec![result]))),
+        None => Ok(result),
+    }
 }
 
 /// The device of all tensors among `args`.

@@ -101,7 +101,7 @@ impl<T: Element, const R: usize> Tensor<T, R> {
     /// The same values in row-major order, copied only if they do not lie so already.
     #[track_caller]
     pub fn contiguous(&self) -> Self {
-        Tensor::from_raw(self.raw.contiguous().or_raise())
+        Tensor::from_raw(call::seen(&self.raw, "contiguous", Vec::new, self.raw.contiguous()).or_raise())
     }
 
     /// The same values on another device; nothing is copied if they are there already.
@@ -113,12 +113,16 @@ impl<T: Element, const R: usize> Tensor<T, R> {
     /// ```
     #[track_caller]
     pub fn to_device(&self, device: impl Into<Device>) -> Self {
-        Tensor::from_raw(self.raw.to_device(device.into()).or_raise())
+        let device = device.into();
+        if device != self.device() && crate::tape::is_traced(&self.raw) {
+            raise(Error::device("to_device", "a gradient does not follow a variable to another device"));
+        }
+        Tensor::from_raw(self.raw.to_device(device).or_raise())
     }
 
     /// The same values, as a constant for gradients.
     pub fn detach(&self) -> Self {
-        self.clone()
+        Tensor::from_raw(self.raw.clone().with_var(None))
     }
 
     /// The values in row-major order.

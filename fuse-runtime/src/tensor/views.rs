@@ -1,9 +1,12 @@
 //! Views: other ways to see the same elements. Nothing is copied, except by `reshape` where strides do not allow a view.
 
+use super::call::{axis, seen, sizes};
 use super::{AnyTensor, Lower, Lowered, Raise, Raised, Rank, Tensor};
 use crate::dtype::Element;
 use crate::error::{Error, OrRaise, Result, raise};
 use crate::layout::Layout;
+use fuse_compiler::op::Attr;
+use fuse_compiler::types::Dim;
 
 impl<T: Element, const R: usize> Tensor<T, R> {
     /// The same values in row-major order with other extents.
@@ -18,7 +21,7 @@ impl<T: Element, const R: usize> Tensor<T, R> {
     /// With an [`Error`] of kind `Shape` if the number of elements differs.
     #[track_caller]
     pub fn reshape<const N: usize>(&self, dims: [usize; N]) -> Tensor<T, N> {
-        Tensor::from_raw(self.raw.reshape(&dims).or_raise())
+        Tensor::from_raw(seen(self.raw(), "reshape", || vec![sizes(&dims)], self.raw.reshape(&dims)).or_raise())
     }
 
     /// The dims in another order: dim `d` of the result is dim `order[d]`.
@@ -30,13 +33,13 @@ impl<T: Element, const R: usize> Tensor<T, R> {
     /// ```
     #[track_caller]
     pub fn permute(&self, order: [isize; R]) -> Self {
-        self.view(|layout| layout.permute(&order))
+        self.view("permute", || vec![axes(&order)], |layout| layout.permute(&order))
     }
 
     /// Two dims exchanged.
     #[track_caller]
     pub fn transpose(&self, dim0: isize, dim1: isize) -> Self {
-        self.view(|layout| layout.transpose(dim0, dim1))
+        self.view("transpose", || vec![axis(dim0), axis(dim1)], |layout| layout.transpose(dim0, dim1))
     }
 
     /// A new dim of extent 1 before `dim`.
@@ -51,7 +54,7 @@ impl<T: Element, const R: usize> Tensor<T, R> {
     where
         Rank<R>: Raise,
     {
-        self.view(|layout| layout.unsqueeze(dim))
+        self.view("unsqueeze", || vec![axis(dim)], |layout| layout.unsqueeze(dim))
     }
 
     /// Without `dim`, whose extent must be 1.
@@ -60,7 +63,7 @@ impl<T: Element, const R: usize> Tensor<T, R> {
     where
         Rank<R>: Lower,
     {
-        self.view(|layout| layout.squeeze(dim))
+        self.view("squeeze", || vec![axis(dim)], |layout| layout.squeeze(dim))
     }
 
     /// Extents of 1, and missing leading dims, repeated to `dims`.
@@ -72,7 +75,7 @@ impl<T: Element, const R: usize> Tensor<T, R> {
     /// ```
     #[track_caller]
     pub fn expand<const N: usize>(&self, dims: [usize; N]) -> Tensor<T, N> {
-        self.view(|layout| layout.broadcast_to(&dims))
+        self.view("expand", || vec![sizes(&dims)], |layout| layout.broadcast_to(&dims))
     }
 
     /// `len` elements of `dim` from `start` on.
@@ -81,7 +84,11 @@ impl<T: Element, const R: usize> Tensor<T, R> {
     /// With an [`Error`] of kind `Shape` if they are not all there; [`slice`](Tensor::slice) clamps instead.
     #[track_caller]
     pub fn narrow(&self, dim: isize, start: usize, len: usize) -> Self {
-        self.view(|layout| layout.narrow(dim, start, len))
+        self.view(
+            "narrow",
+            || vec![axis(dim), position(start as isize), position(len as isize)],
+            |layout| layout.narrow(dim, start, len),
+        )
     }
 
     /// The elements `start..end` of `dim`, by Python's rules: negative ends count from the end, and both are clamped.
@@ -93,13 +100,18 @@ impl<T: Element, const R: usize> Tensor<T, R> {
     /// ```
     #[track_caller]
     pub fn slice(&self, dim: isize, start: isize, end: isize) -> Self {
-        self.view(|layout| layout.slice(dim, start, end))
+        let inside = |at: isize| {
+            let extent = self.size(dim) as isize;
+            position(at.clamp(-extent, extent))
+        };
+        let attrs = || vec![axis(dim), inside(start), inside(end)];
+        self.view("slice", attrs, |layout| layout.slice(dim, start, end))
     }
 
     /// The elements in reverse order along `dims`.
     #[track_caller]
     pub fn flip<const N: usize>(&self, dims: [isize; N]) -> Self {
-        self.view(|layout| layout.flip(&dims))
+        self.view("flip", || vec![axes(&dims)], |layout| layout.flip(&dims))
     }
 
     /// `N` pieces along `dim`, of equal extents but for a smaller last one.
@@ -139,16 +151,30 @@ impl<T: Element, const R: usize> Tensor<T, R> {
     {
         let mut places = Vec::with_capacity(self.size(dim));
         for index in 0..self.size(dim) {
-            places.push(self.view(|layout| layout.select(dim, index)));
+            places.push(self.narrow(dim, index, 1).squeeze(dim));
         }
         places
     }
 
-    /// The tensor seen through the layout that `change` makes of its own.
+    /// The tensor seen through the layout that `change` makes of its own, as the op of this name does it.
     #[track_caller]
-    fn view<O: AnyTensor>(&self, change: impl FnOnce(&Layout) -> Result<Layout>) -> O {
-        O::from_raw(self.raw.with_layout(change(self.raw.layout()).or_raise()))
+    fn view<O: AnyTensor>(
+        &self,
+        op: &str,
+        attrs: impl FnOnce() -> Vec<Attr>,
+        change: impl FnOnce(&Layout) -> Result<Layout>,
+    ) -> O {
+        let view = change(self.raw.layout()).map(|layout| self.raw.with_layout(layout));
+        O::from_raw(seen(&self.raw, op, attrs, view).or_raise())
     }
+}
+
+fn axes(axes: &[isize]) -> Attr {
+    Attr::Ints(axes.iter().map(|&axis| axis as i64).collect())
+}
+
+fn position(at: isize) -> Attr {
+    Attr::Dim(Dim::Const(at as i64))
 }
 
 impl<T: Element> Tensor<T, 2> {

@@ -1,6 +1,6 @@
 //! Writes. A tensor is a value, so a write is seen through `&mut` alone: storage that something else holds is copied first.
 
-use super::call::{mixed_devices, try_call};
+use super::call::{axis, mixed_devices, try_call};
 use super::{Max, Rank, SameDtype, Tensor};
 use crate::device::Device;
 use crate::dtype::Element;
@@ -8,7 +8,9 @@ use crate::eager::Arg;
 use crate::error::{Error, OrRaise, Result};
 use crate::layout::Layout;
 use crate::raw::RawTensor;
-use fuse_compiler::types::DType;
+use crate::tape::is_traced;
+use fuse_compiler::op::Attr;
+use fuse_compiler::types::{DType, Dim};
 use std::sync::LazyLock;
 
 impl<T: Element, const R: usize> Tensor<T, R> {
@@ -37,7 +39,13 @@ impl<T: Element, const R: usize> Tensor<T, R> {
         T: SameDtype<U>,
         Rank<R>: Max<Rank<B>, Output = Rank<R>>,
     {
-        write_part(self.raw_mut(), "slice_assign", source.raw(), |layout| layout.slice(dim, start, end)).or_raise()
+        let inside = |at: isize| {
+            let extent = self.size(dim) as isize;
+            Attr::Dim(Dim::Const(at.clamp(-extent, extent) as i64))
+        };
+        let attrs = [axis(dim), inside(start), inside(end)];
+        write_part(self.raw_mut(), "slice_assign", &attrs, source.raw(), |layout| layout.slice(dim, start, end))
+            .or_raise()
     }
 
     /// Writes `source`, which may broadcast, over all elements.
@@ -54,7 +62,7 @@ impl<T: Element, const R: usize> Tensor<T, R> {
         T: SameDtype<U>,
         Rank<R>: Max<Rank<B>, Output = Rank<R>>,
     {
-        write_part(self.raw_mut(), "copy_", source.raw(), |layout| Ok(*layout)).or_raise()
+        write_part(self.raw_mut(), "copy_", &[], source.raw(), |layout| Ok(*layout)).or_raise()
     }
 }
 
@@ -62,18 +70,23 @@ impl<T: Element, const R: usize> Tensor<T, R> {
 fn write_part(
     target: &mut RawTensor,
     op: &str,
+    attrs: &[Attr],
     source: &RawTensor,
     part_of: impl Fn(&Layout) -> Result<Layout>,
 ) -> Result<()> {
     if source.device() != target.device() {
         return Err(mixed_devices(op, target.device(), source.device()));
     }
-    let source = fit(op, source, part_of(target.layout())?.shape())?;
+    let fitted = fit(op, source, part_of(target.layout())?.shape())?;
+    if is_traced(target) || is_traced(source) {
+        *target = try_call(op, &[Arg::Tensor(target.clone()), Arg::Tensor(source.clone())], attrs)?;
+        return Ok(());
+    }
     if !target.is_unique() || target.layout().repeats() {
         *target = target.copied()?;
     }
     let part = part_of(target.layout())?;
-    target.overwrite(&part, &source)
+    target.overwrite(&part, &fitted)
 }
 
 /// `source` broadcast to `shape`.

@@ -1,0 +1,84 @@
+//! The eager tape: what ran on variables, to be walked back.
+//!
+//! [`value_and_grad`] hands its function variables in the place of its parameters. An eager op on a variable is written down
+//! with its operands, and its results are variables too. From the function's value the tape is walked back: an op's
+//! cotangents are one plan, of the graph of the op and the gradient its row has, so eager and compiled gradients come from
+//! one column.
+
+mod backward;
+mod draws;
+mod params;
+mod record;
+
+pub(crate) use draws::run as run_draws;
+pub use params::{Differentiable, Outcome, Params};
+pub(crate) use record::{Var, is_recording, is_traced, record, traced};
+
+use crate::eager;
+use crate::error::{OrRaise, Result};
+use crate::raw::RawTensor;
+use fuse_compiler::op::Attr;
+use record::{Recording, Tape};
+
+/// The value of a function and its gradients for some tensors: one tensor, a tuple of them, an array.
+///
+/// The function is called once, with a variable for each tensor. What it computes from them is followed through every op of
+/// this crate; a function under [`compile`](crate::compile) that it calls runs op by op. Values read by
+/// [`item`](crate::Tensor::item) are constants, and [`detach`](crate::Tensor::detach) makes constants. A tensor that the
+/// value does not depend on has a gradient of zeros.
+///
+/// ```
+/// use fuse_runtime::prelude::*;
+/// let (x, w, b) = (Tensor::from([[1.0f32, 2.0]]), Tensor::from([[3.0f32], [4.0]]), Tensor::from([0.5f32]));
+/// let (loss, (w_grad, b_grad)) = value_and_grad((&w, &b), |(w, b)| {
+///     let error = x.matmul(&w) + b;
+///     (&error * &error).sum_all()
+/// });
+/// assert_eq!(loss.item(), 132.25);
+/// assert_eq!(w_grad.to_vec(), [23.0, 46.0]);
+/// assert_eq!(b_grad.to_vec(), [23.0]);
+/// ```
+///
+/// # Panics
+/// With an [`Error`](crate::Error) where an op fails; of kind `Compile` if variables of two calls meet: a gradient is not
+/// differentiated again.
+#[track_caller]
+pub fn value_and_grad<P: Params, O: Outcome>(params: P, function: impl FnOnce(P::Vars) -> O) -> O::With<P::Grads> {
+    pull(params, function, one)
+}
+
+/// The value of a function and the gradients of its product with a cotangent.
+#[doc(hidden)]
+#[track_caller]
+pub fn vjp<P: Params, O: Differentiable>(
+    params: P,
+    cotangent: &RawTensor,
+    function: impl FnOnce(P::Vars) -> O,
+) -> O::With<P::Grads> {
+    pull(params, function, |_| Ok(cotangent.clone()))
+}
+
+/// The cotangent of a value that is differentiated itself.
+fn one(value: &RawTensor) -> Result<RawTensor> {
+    let attrs = [Attr::Dims(vec![]), Attr::DType(value.dtype())];
+    Ok(eager::run(value.device(), "ones", &[], &attrs)?.remove(0))
+}
+
+#[track_caller]
+fn pull<P: Params, O: Differentiable>(
+    params: P,
+    function: impl FnOnce(P::Vars) -> O,
+    seed: impl FnOnce(&RawTensor) -> Result<RawTensor>,
+) -> O::With<P::Grads> {
+    let tape = Tape::new();
+    let vars = params.vars(&mut |tensor| tape.variable(tensor).or_raise());
+    let recording = Recording::start();
+    let outcome = function(vars);
+    drop(recording);
+    outcome.with(|value| {
+        let (entries, variables) = tape.close();
+        let gradients = seed(value).and_then(|seed| backward::run(entries, value.var(), seed, variables));
+        let mut gradients = gradients.or_raise().into_iter();
+        P::grads(&mut || gradients.next().expect("there is a gradient for each variable"))
+    })
+}

@@ -1,0 +1,127 @@
+//! What gradients are taken for, and of what.
+
+use crate::dtype::Float;
+use crate::error::Error;
+use crate::raw::RawTensor;
+use crate::tensor::Tensor;
+
+/// What gradients are taken for: a reference to a tensor, a tuple of them, an array.
+pub trait Params {
+    /// Variables in their place.
+    type Vars;
+    /// Their gradients.
+    type Grads;
+
+    /// The variables, made one after the other.
+    #[doc(hidden)]
+    fn vars(self, variable: &mut dyn FnMut(&RawTensor) -> RawTensor) -> Self::Vars;
+
+    /// The gradients, taken in the same order.
+    #[doc(hidden)]
+    fn grads(next: &mut dyn FnMut() -> RawTensor) -> Self::Grads;
+}
+
+impl<T: Float, const R: usize> Params for &Tensor<T, R> {
+    type Vars = Tensor<T, R>;
+    type Grads = Tensor<T, R>;
+
+    fn vars(self, variable: &mut dyn FnMut(&RawTensor) -> RawTensor) -> Self::Vars {
+        Tensor::from_raw(variable(self.raw()))
+    }
+
+    fn grads(next: &mut dyn FnMut() -> RawTensor) -> Self::Grads {
+        Tensor::from_raw(next())
+    }
+}
+
+impl<P: Params, const N: usize> Params for [P; N] {
+    type Vars = [P::Vars; N];
+    type Grads = [P::Grads; N];
+
+    fn vars(self, variable: &mut dyn FnMut(&RawTensor) -> RawTensor) -> Self::Vars {
+        self.map(|param| param.vars(variable))
+    }
+
+    fn grads(next: &mut dyn FnMut() -> RawTensor) -> Self::Grads {
+        std::array::from_fn(|_| P::grads(next))
+    }
+}
+
+macro_rules! tuples {
+    ($($($name:ident)*;)*) => {$(
+        impl<$($name: Params),*> Params for ($($name,)*) {
+            type Vars = ($($name::Vars,)*);
+            type Grads = ($($name::Grads,)*);
+
+            fn vars(self, variable: &mut dyn FnMut(&RawTensor) -> RawTensor) -> Self::Vars {
+                #[allow(non_snake_case)]
+                let ($($name,)*) = self;
+                ($($name.vars(variable),)*)
+            }
+
+            fn grads(next: &mut dyn FnMut() -> RawTensor) -> Self::Grads {
+                ($($name::grads(next),)*)
+            }
+        }
+    )*};
+}
+
+tuples! {
+    A;
+    A B;
+    A B C;
+    A B C D;
+    A B C D E;
+    A B C D E F;
+    A B C D E F G;
+    A B C D E F G H;
+    A B C D E F G H I;
+    A B C D E F G H I J;
+    A B C D E F G H I J K;
+    A B C D E F G H I J K L;
+    A B C D E F G H I J K L M;
+    A B C D E F G H I J K L M N;
+    A B C D E F G H I J K L M N O;
+    A B C D E F G H I J K L M N O P;
+}
+
+/// What has gradients for a cotangent of its own extents: a tensor, or a `Result` of one.
+pub trait Differentiable {
+    /// The value together with gradients.
+    type With<G>;
+
+    /// Adds the gradients of the tensor to the value.
+    #[doc(hidden)]
+    #[track_caller]
+    fn with<G>(self, gradients: impl FnOnce(&RawTensor) -> G) -> Self::With<G>;
+}
+
+impl<T: Float, const R: usize> Differentiable for Tensor<T, R> {
+    type With<G> = (Tensor<T, R>, G);
+
+    #[track_caller]
+    fn with<G>(self, gradients: impl FnOnce(&RawTensor) -> G) -> Self::With<G> {
+        let gradients = gradients(self.raw());
+        (self.detach(), gradients)
+    }
+}
+
+impl<T: Float, E: From<Error>, const R: usize> Differentiable for Result<Tensor<T, R>, E> {
+    type With<G> = Result<(Tensor<T, R>, G), E>;
+
+    fn with<G>(self, gradients: impl FnOnce(&RawTensor) -> G) -> Self::With<G> {
+        let value = self?;
+        Ok(crate::error::catch(|| value.with(gradients))?)
+    }
+}
+
+/// What a function that has gradients returns: a tensor of rank 0, or a `Result` of one.
+#[diagnostic::on_unimplemented(
+    message = "gradients are of one number: a `Tensor` of floats and rank 0, not of `{Self}`",
+    note = "`sum_all` and `mean_all` reduce to rank 0"
+)]
+pub trait Outcome: Differentiable {}
+
+impl<T: Float> Outcome for Tensor<T, 0> {}
+
+impl<T: Float, E: From<Error>> Outcome for Result<Tensor<T, 0>, E> {}
