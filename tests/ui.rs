@@ -6,7 +6,7 @@ pub mod functions;
 #[path = "ui/pass/methods.rs"]
 pub mod methods;
 
-const THEMES: [&str; 6] = ["shapes", "dtypes", "breaks", "options", "signatures", "annotations"];
+const THEMES: [&str; 7] = ["shapes", "dtypes", "breaks", "options", "signatures", "annotations", "gradients"];
 
 #[test]
 fn mistakes_are_errors_at_their_tokens() {

@@ -21,7 +21,14 @@ use proc_macro::TokenStream;
 /// | `fullgraph`, `deny(breaks)` | | a graph break is a compile error at its tokens |
 /// | `numerics` | `"strict"`, `"fast"` | `"fast"` keeps halves in f32 inside a kernel and lets CUDA code contract |
 /// | `precision` | `"highest"`, `"high"` | `"high"` lets f32 products use TF32 |
+/// | `grad(w, b)` | parameters that are tensors of floats | beside the function come `value_and_grad(..)` and `vjp(..)` |
 /// | `companion` | a name | what the enum beside the function is called |
+///
+/// With `grad(w, b)`, `f::value_and_grad(..)` takes the function's arguments and gives `(value, (w_grad, b_grad))`, if the result has
+/// rank 0; `f::vjp(.., &cotangent)` gives the same for any result, weighted by a cotangent of its extents. With one parameter its
+/// gradient stands alone. Forward and backward of a function of one graph are one graph, fused together; a function with graph
+/// breaks or host branches is followed op by op along the path it takes. Beside a method `forward` they are called
+/// `forward_value_and_grad` and `forward_vjp`.
 #[proc_macro_attribute]
 pub fn compile(options: TokenStream, item: TokenStream) -> TokenStream {
     fuse_compiler::pipeline::compile(options.into(), item.into()).into()

@@ -1,15 +1,18 @@
-//! What the suites share: the device under test, work on all cores, sampled values in every layout, and exact comparison.
+//! What the suites share: the device under test, work on all cores, sampled values in every layout, exact comparison, and
+//! finite differences.
 
 // Every test binary uses a part of this.
 #![allow(dead_code, unused_imports)]
 
 mod compare;
+mod differences;
 mod layouts;
 mod parallel;
 mod sample;
 mod values;
 
 pub use compare::{first_difference, same_bits, ulp};
+pub use differences::check;
 pub use layouts::{Lay, lay_out};
 pub use parallel::{on_all_cores, report_programs};
 pub use sample::{Rng, SPECIAL};

@@ -19,6 +19,9 @@ pub struct Options {
     pub precision: Precision,
     /// `companion`: the name of the enum beside the function, if it is not the function's.
     pub companion: Option<String>,
+    /// `grad(..)`: the parameters whose gradients are wanted.
+    #[cfg(feature = "syn")]
+    pub grad: Vec<proc_macro2::Ident>,
 }
 
 impl Default for Options {
@@ -32,6 +35,8 @@ impl Default for Options {
             numerics: Numerics::Strict,
             precision: Precision::Highest,
             companion: None,
+            #[cfg(feature = "syn")]
+            grad: vec![],
         }
     }
 }

@@ -7,11 +7,11 @@ use crate::options::{Backend, Mode, Numerics, Options, Precision};
 use crate::parse::{self, Function, Program};
 use crate::plan::{Plan, Step};
 use crate::report::Explanation;
-use crate::{optimise, schedule};
-use proc_macro2::{Group, TokenStream, TokenTree};
+use crate::{autodiff, optimise, schedule};
+use proc_macro2::{Group, Ident, TokenStream, TokenTree};
 use quote::ToTokens;
 use std::collections::HashMap;
-use syn::{AttrStyle, Attribute, ImplItem, ImplItemFn, Item, ItemFn, ItemImpl, Meta};
+use syn::{AttrStyle, Attribute, ImplItem, ImplItemFn, Item, ItemFn, ItemImpl, Meta, Signature};
 
 /// What `#[compile(attribute)] item` becomes.
 pub fn compile(attribute: TokenStream, item: TokenStream) -> TokenStream {
@@ -23,7 +23,8 @@ pub fn compile(attribute: TokenStream, item: TokenStream) -> TokenStream {
             compile_fn(&function, &options, diag)
         }
         Ok(Item::Impl(methods)) => {
-            refuse_companion(attribute, &mut diag);
+            refuse_companion(attribute.clone(), &mut diag);
+            refuse_gradients(attribute, &mut diag);
             compile_impl(methods, &options, diag)
         }
         Ok(other) => {
@@ -97,6 +98,14 @@ fn refuse_companion(arguments: TokenStream, diag: &mut Diagnostics) {
     }
 }
 
+/// Reports `grad(..)` where there are no parameters to name.
+fn refuse_gradients(arguments: TokenStream, diag: &mut Diagnostics) {
+    if let Some(name) = parse::option_name(arguments, "grad") {
+        let help = "put `#[compile(grad(..))]` on the method whose parameters it names";
+        diag.error(name, "`grad(..)` is for functions and methods", Some(help));
+    }
+}
+
 /// A function with a plan for each of its graphs. `None` after a mistake: the original is all that is emitted.
 fn compile_body(function: &Function, options: &Options, diag: &mut Diagnostics) -> Option<Compiled> {
     let program = parse::function(function, diag);
@@ -109,12 +118,38 @@ fn compile_body(function: &Function, options: &Options, diag: &mut Diagnostics) 
         diag.deny_breaks(if options.fullgraph { "fullgraph" } else { "deny(breaks)" });
     }
     let mut program = program.filter(|_| !diag.has_errors())?;
+    let gradients = gradients(function, &program, options, diag)?;
     program.eager |= options.backend == Backend::Eager;
     let plans = match options.backend {
         Backend::Auto => program.segments.iter().enumerate().map(|(k, graph)| plans(k, graph, options)).collect(),
         Backend::Eager => vec![],
     };
-    Some(Compiled { program, plans, mode: options.mode, dynamic: options.dynamic })
+    Some(Compiled { program, plans, gradients, mode: options.mode, dynamic: options.dynamic })
+}
+
+/// The functions that give gradients, where they are asked for. `None` after a mistake.
+fn gradients(
+    function: &Function,
+    program: &Program,
+    options: &Options,
+    diag: &mut Diagnostics,
+) -> Option<Vec<Differentiated>> {
+    if options.grad.is_empty() {
+        return Some(vec![]);
+    }
+    let derived = autodiff::functions::run(function, program, &options.grad, diag);
+    let compile = |(k, derived): (usize, autodiff::functions::Derived)| {
+        let autodiff::functions::Derived { name, signature, wanted, program: mut derived } = derived;
+        derived.eager |= options.backend == Backend::Eager;
+        let plans = match derived.eager {
+            true => vec![],
+            false => vec![plans(program.segments.len() + k, &derived.segments[0], options)],
+        };
+        let (mode, dynamic) = (options.mode, options.dynamic);
+        let compiled = Compiled { program: derived, plans, gradients: vec![], mode, dynamic };
+        Differentiated { name, signature, wanted, compiled }
+    };
+    (!diag.has_errors()).then(|| derived.into_iter().enumerate().map(compile).collect())
 }
 
 /// A captured function and the plans of its graphs.
@@ -123,22 +158,43 @@ pub struct Compiled {
     pub program: Program,
     /// The plans of each graph: one for operands that do not broadcast where nothing says whether they do, then one for all.
     pub plans: Vec<Vec<Plan>>,
+    /// The functions beside it that give gradients.
+    pub gradients: Vec<Differentiated>,
     /// What the graphs' calls are tuned for.
     pub mode: Mode,
     /// Whether extents may differ from call to call, where the attribute says so.
     pub dynamic: Option<bool>,
 }
 
+/// A function that gives gradients beside the value of another.
+pub struct Differentiated {
+    /// What it is called: `value_and_grad` or `vjp`.
+    pub name: &'static str,
+    /// Its head.
+    pub signature: Signature,
+    /// The parameters whose gradients it gives.
+    pub wanted: Vec<Ident>,
+    /// Its graph of forward and backward.
+    pub compiled: Compiled,
+}
+
 impl Compiled {
     /// The report, of the most special plan of each graph.
     pub fn explanation(&self) -> Explanation {
-        let plans: Vec<Plan> = self.plans.iter().filter_map(|plans| plans.first().cloned()).collect();
-        Explanation::new(self.program.name.clone(), &plans, self.program.breaks.clone()).in_mode(self.mode)
+        let gradients: Vec<Plan> = self.gradients.iter().flat_map(|found| found.compiled.special_plans()).collect();
+        Explanation::new(self.program.name.clone(), &self.special_plans(), self.program.breaks.clone())
+            .with_gradients(&gradients)
+            .in_mode(self.mode)
     }
 
-    /// The CUDA source of the whole function.
+    /// The CUDA source of the whole function, and of those that give gradients.
     pub fn cuda(&self) -> String {
-        emit::cuda::source(&self.program.name, self.plans.iter().flatten())
+        let gradients = self.gradients.iter().flat_map(|found| &found.compiled.plans);
+        emit::cuda::source(&self.program.name, self.plans.iter().chain(gradients).flatten())
+    }
+
+    fn special_plans(&self) -> Vec<Plan> {
+        self.plans.iter().filter_map(|plans| plans.first().cloned()).collect()
     }
 }
 

@@ -5,6 +5,8 @@
 //! part are the same values: equal nodes are merged later, and draws are made once.
 
 mod flow;
+#[cfg(feature = "syn")]
+pub mod functions;
 mod open;
 mod sweep;
 

@@ -1,7 +1,7 @@
 //! The reverse sweep.
 
 use super::{Request, Seed, flow};
-use crate::graph::Graph;
+use crate::graph::{Graph, Place};
 use crate::op::{Build, Check, Gradient, Ops, Pulled, Val};
 use crate::types::{Dim, Ty};
 
@@ -52,9 +52,25 @@ impl Sweep {
             let cotangent = Gradient::pull(pull, &mut Ops(&mut self.graph), &call, k);
             self.accumulate(arg, cotangent);
         }
-        self.graph.nodes[first..].iter_mut().for_each(|new| new.place = node.place);
+        let place = self.backward_place(node.place);
+        self.graph.nodes[first..].iter_mut().for_each(|new| new.place = place);
         // Cotangents have the extents of what they belong to, so the checks of the forward part are enough.
         self.graph.checks.truncate(checks);
+    }
+
+    /// A place for the gradient of what stands at a place.
+    fn backward_place(&mut self, forward: u32) -> u32 {
+        let place = &self.graph.places[forward as usize];
+        if place.text.is_empty() {
+            return forward;
+        }
+        let text = format!("gradient of {}", place.text);
+        let place = Place { text, ..place.clone() };
+        let known = self.graph.places.iter().position(|known| *known == place);
+        known.unwrap_or_else(|| {
+            self.graph.places.push(place);
+            self.graph.places.len() - 1
+        }) as u32
     }
 
     fn accumulate(&mut self, val: Val, cotangent: Val) {

@@ -104,6 +104,7 @@ impl Walker<'_> {
         };
         let home = Home::Host(Place { tokens: quote!(#ident), by_ref, name: Some(Name::of(ident)) });
         let key = self.add_tensor(TensorInfo { ty: Ty::new(tensor.dtype, dims), home });
+        self.params.push((key, ident.clone()));
         let var = Var::bound(ident, Value::Tensor { key, by_ref }, false);
         self.declare(Var { exclusive, ..var });
     }

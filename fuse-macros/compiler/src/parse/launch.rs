@@ -8,7 +8,7 @@ use super::value::{Home, Place, TensorKey, Value, Var};
 use crate::graph::{Graph, SymDef, SymSource};
 use crate::op::Val;
 use crate::types::{Dim, Sym};
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 use std::collections::BTreeMap;
 
@@ -30,12 +30,13 @@ impl Walker<'_> {
         };
         graph.outs = outs.iter().map(|&key| self.pending_val(key)).collect();
         let inputs: Vec<TokenStream> = pending.inputs.iter().map(|&key| self.place(key).tokens.clone()).collect();
+        let params = pending.inputs.iter().map(|&key| self.parameter_of(key)).collect();
         let sizes = self.close_symbols(&mut graph, &pending.inputs);
         let outs: Vec<Out> = outs.into_iter().map(|key| self.materialise(key, live)).collect();
         let at = pending.at.unwrap_or_else(Span::call_site);
         let segment = self.segments.len();
         self.segments.push(graph);
-        let launch = Launch { segment, inputs, scalars: pending.scalars, sizes, outs, at };
+        let launch = Launch { segment, inputs, params, scalars: pending.scalars, sizes, outs, at };
         self.flow.steps.push(Step::Launch(launch));
     }
 
@@ -53,6 +54,10 @@ impl Walker<'_> {
             }
         }
         outs
+    }
+
+    fn parameter_of(&self, key: TensorKey) -> Option<Ident> {
+        self.params.iter().find(|(own, _)| *own == key).map(|(_, ident)| ident.clone())
     }
 
     fn pending_val(&self, key: TensorKey) -> Val {

@@ -40,7 +40,7 @@ mod value;
 pub use entry::parameter_name;
 pub use options::{option_name, options};
 pub use program::{DimAt, Entry, Launch, Loop, Out, Piece, Program, Size, State, Step};
-pub use types::{GenericNames, HostTy, may_hold_tensor};
+pub use types::{GenericNames, HostTy, TensorTy, may_hold_tensor};
 
 use crate::diag::{BreakKind, Diagnostics};
 use crate::graph::Graph;
@@ -54,6 +54,7 @@ use shape::SymInfo;
 use std::collections::BTreeSet;
 use syn::visit::Visit;
 use syn::{Block, Generics, ReturnType, Signature};
+use value::TensorKey;
 
 /// Into how many paths a function may split.
 const MAX_PATHS: usize = 16;
@@ -82,6 +83,7 @@ pub fn function(function: &Function, diag: &mut Diagnostics) -> Option<Program> 
         diag,
         syms: vec![],
         needed: BTreeSet::new(),
+        params: vec![],
         segments: vec![],
         flow: Flow { budget: MAX_PATHS, ..Flow::default() },
         live: Names::new(),
@@ -116,6 +118,8 @@ pub(crate) struct Walker<'a> {
     diag: &'a mut Diagnostics,
     syms: Vec<SymInfo>,
     needed: BTreeSet<Sym>,
+    /// The parameters that are tensors.
+    params: Vec<(TensorKey, Ident)>,
     segments: Vec<Graph>,
     flow: Flow,
     /// The names read in the current statement and after it.

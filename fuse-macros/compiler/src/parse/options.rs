@@ -7,7 +7,7 @@ use quote::ToTokens;
 use std::collections::BTreeSet;
 use syn::{LitBool, LitStr, parse2};
 
-const KNOWN: &str = "the options are `mode`, `backend`, `dynamic`, `fullgraph`, `numerics`, `precision`, `deny(breaks)` and `companion`";
+const KNOWN: &str = "the options are `mode`, `backend`, `dynamic`, `fullgraph`, `numerics`, `precision`, `grad(..)`, `deny(breaks)` and `companion`";
 
 /// The options of an attribute over those of the block it stands in; mistakes go to `diag`, and the rest is read on.
 pub fn options(mut options: Options, tokens: TokenStream, diag: &mut Diagnostics) -> Options {
@@ -83,7 +83,7 @@ impl Argument {
                 Ok(name) if self.equals => options.companion = Some(name.to_string()),
                 _ => self.wrong("is a name", "write `companion = name`, without quotes", diag),
             },
-            "grad" => return diag.error(&self.name, "`grad(..)` is not supported yet", Some("leave it out")),
+            "grad" => self.gradients(&mut options.grad, diag),
             "inline" => {
                 let help = "leave it out, and write the body where it is called";
                 return diag.error(&self.name, "`inline` is not supported yet", Some(help));
@@ -110,6 +110,23 @@ impl Argument {
         }
     }
 
+    /// The parameters in `grad(w1, b1)`.
+    fn gradients(&self, wanted: &mut Vec<Ident>, diag: &mut Diagnostics) {
+        if self.equals || self.value.is_empty() {
+            return self.wrong("takes parameters", "write `grad(w, b)`, with the names of those it is for", diag);
+        }
+        for argument in split(self.value.clone()) {
+            match Wanted::read(&argument) {
+                Wanted::Parameter(name) if wanted.contains(&name) => {
+                    diag.error(&name, format!("`{name}` is given twice"), Some("leave one of them out"));
+                }
+                Wanted::Parameter(name) => wanted.push(name),
+                Wanted::FirstOrder => {}
+                Wanted::Refused(message, help) => diag.error(&argument, message, Some(help)),
+            }
+        }
+    }
+
     fn flag(&self, diag: &mut Diagnostics) -> Option<bool> {
         let flag = parse2::<LitBool>(self.value.clone()).ok().filter(|_| self.equals);
         if flag.is_none() {
@@ -127,6 +144,41 @@ impl Argument {
                 let written = crate::diag::place(&self.value).text;
                 diag.error(&self.value, format!("`{name}` {takes}, not {}", quoted(&written)), Some(help));
             }
+        }
+    }
+}
+
+/// One argument of `grad(..)`.
+enum Wanted {
+    Parameter(Ident),
+    /// `order = 1`, which is what there is.
+    FirstOrder,
+    Refused(String, &'static str),
+}
+
+impl Wanted {
+    fn read(tokens: &TokenStream) -> Wanted {
+        let written = crate::diag::place(tokens).text;
+        match Argument::read(tokens) {
+            Some(Argument { name, equals: false, value, rest }) if value.is_empty() && rest.is_empty() => {
+                match name == "self" {
+                    true => Wanted::Refused(
+                        "`grad(self)` is not supported yet".to_owned(),
+                        "take the tensors of `self` as parameters, and name those",
+                    ),
+                    false => Wanted::Parameter(name),
+                }
+            }
+            Some(argument) if argument.name == "order" && argument.equals => {
+                match argument.value.to_string().as_str() {
+                    "1" => Wanted::FirstOrder,
+                    _ => Wanted::Refused(
+                        format!("`{written}` is not supported: gradients of gradients have no function yet"),
+                        "leave it out, or write `order = 1`",
+                    ),
+                }
+            }
+            _ => Wanted::Refused(format!("`{written}` is no parameter"), "write the name of a parameter alone"),
         }
     }
 }
@@ -155,9 +207,9 @@ mod tests {
     fn every_option_is_read() {
         check(
             quote! { mode = "max-autotune", backend = "eager", dynamic = true, fullgraph, numerics = "fast", precision = "high",
-            deny(breaks), companion = beside },
+            deny(breaks), companion = beside, grad(w, b, order = 1) },
             expect![[
-                r#"Options { mode: MaxAutotune, backend: Eager, dynamic: Some(true), fullgraph: true, deny_breaks: true, numerics: Fast, precision: High, companion: Some("beside") }"#
+                r#"Options { mode: MaxAutotune, backend: Eager, dynamic: Some(true), fullgraph: true, deny_breaks: true, numerics: Fast, precision: High, companion: Some("beside"), grad: [Ident(w), Ident(b)] }"#
             ]],
         );
     }
@@ -165,14 +217,20 @@ mod tests {
     #[test]
     fn all_mistakes_are_reported() {
         check(
-            quote! { mod = "fast", mode = "fastest", grad(x), deny(warnings), dynamic = false },
+            quote! { mod = "fast", mode = "fastest", grad(x, x, self, 3, order = 2), deny(warnings), dynamic = false },
             expect![[r#"
                 unknown option `mod`
-                help: the options are `mode`, `backend`, `dynamic`, `fullgraph`, `numerics`, `precision`, `deny(breaks)` and `companion`
+                help: the options are `mode`, `backend`, `dynamic`, `fullgraph`, `numerics`, `precision`, `grad(..)`, `deny(breaks)` and `companion`
                 `mode` is "default", "reduce-overhead" or "max-autotune", not "fastest"
                 help: write `mode = "max-autotune"`
-                `grad(..)` is not supported yet
-                help: leave it out
+                `x` is given twice
+                help: leave one of them out
+                `grad(self)` is not supported yet
+                help: take the tensors of `self` as parameters, and name those
+                `3` is no parameter
+                help: write the name of a parameter alone
+                `order = 2` is not supported: gradients of gradients have no function yet
+                help: leave it out, or write `order = 1`
                 `deny` takes `breaks`, not `warnings`
                 help: write `deny(breaks)`"#]],
         );

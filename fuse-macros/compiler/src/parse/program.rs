@@ -27,6 +27,7 @@ pub struct Program {
 }
 
 /// What runs on entry.
+#[derive(Clone)]
 pub enum Entry {
     /// An extent of a parameter gets a name.
     Size(Size),
@@ -64,6 +65,7 @@ pub struct DimAt {
 }
 
 /// `let local = of.size(axis)`.
+#[derive(Clone)]
 pub struct Size {
     /// The variable.
     pub local: Ident,
@@ -142,6 +144,8 @@ pub struct Launch {
     pub segment: usize,
     /// Tensor arguments, expressions of type `Tensor` or reference to it.
     pub inputs: Vec<TokenStream>,
+    /// The parameter that each of them is, if it is one.
+    pub params: Vec<Option<Ident>>,
     /// Scalar arguments.
     pub scalars: Vec<Ident>,
     /// Host integers, i64 expressions.

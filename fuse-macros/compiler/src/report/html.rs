@@ -10,7 +10,7 @@ const STYLE: &str = "body{font:14px sans-serif;margin:2em}article{border:1px sol
 /// The whole page.
 pub(super) fn page(explanation: &Explanation) -> String {
     let name = escaped(explanation.function());
-    let graphs: String = explanation.graphs().iter().map(graph).collect();
+    let graphs: String = explanation.graphs().iter().chain(explanation.gradients()).map(graph).collect();
     let breaks: String = explanation.breaks().iter().map(graph_break).collect();
     let head = format!("<!doctype html>\n<meta charset=\"utf-8\"><title>{name}</title><style>{STYLE}</style>");
     format!("{head}\n<h1>{name}</h1>\n{graphs}{breaks}")

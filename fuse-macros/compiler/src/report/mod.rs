@@ -19,6 +19,8 @@ pub struct Explanation {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
     graphs: Vec<GraphReport>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    gradients: Vec<GraphReport>,
     breaks: Vec<Break>,
 }
 
@@ -66,7 +68,13 @@ pub struct MissedFusion {
 impl Explanation {
     /// The report of a function from its plans, one a graph in program order, and its breaks.
     pub fn new(function: impl Into<String>, plans: &[Plan], breaks: Vec<Break>) -> Self {
-        Explanation { function: function.into(), notes: vec![], graphs: plans.iter().map(graph).collect(), breaks }
+        let graphs = plans.iter().map(graph).collect();
+        Explanation { function: function.into(), notes: vec![], graphs, gradients: vec![], breaks }
+    }
+
+    /// The same with the plans of the functions that give gradients.
+    pub fn with_gradients(self, plans: &[Plan]) -> Self {
+        Explanation { gradients: plans.iter().map(graph).collect(), ..self }
     }
 
     /// The same with what its mode means for a call.
@@ -101,6 +109,12 @@ impl Explanation {
     /// The graphs in program order.
     pub fn graphs(&self) -> &[GraphReport] {
         &self.graphs
+    }
+
+    /// The graphs of forward and backward of `value_and_grad` and `vjp`, where they were asked for. They are not among
+    /// [`Explanation::graphs`], for a call of the function does not run them.
+    pub fn gradients(&self) -> &[GraphReport] {
+        &self.gradients
     }
 
     /// The kernels of all graphs in launch order.
@@ -172,7 +186,7 @@ impl fmt::Display for Explanation {
         for note in &self.notes {
             writeln!(f, "  note: {note}")?;
         }
-        for graph in &self.graphs {
+        for graph in self.graphs.iter().chain(&self.gradients) {
             write!(f, "\n{graph}")?;
         }
         for b in &self.breaks {

@@ -26,9 +26,14 @@ fn axis(k: i64) -> Vec<Attr> {
 
 #[test]
 fn a_softmax_and_its_gradient_are_one_kernel() {
-    check(&[("x", 2)], &[0], |o, x| o.with("softmax", x, axis(-1)), expect![[r#"
+    check(
+        &[("x", 2)],
+        &[0],
+        |o, x| o.with("softmax", x, axis(-1)),
+        expect![[r#"
         k0_max_sub_exp_sum: row[x.0 | x.1] t1 = f32(x); t4 = exp(sub(t1, max(t1))); t7 = bf16(div(t4, sum(t4))); t8 = f32(t7); t10 = f32(cotangent); cast9 = t7; x_grad = bf16(mul(t8, sub(t10, sum(mul(t10, t8)))))
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -37,20 +42,30 @@ fn a_layer_norm_has_one_kernel_for_rows_and_sums_for_its_parameters() {
         let eps = o.float(1e-5, DType::F64);
         o.apply("layer_norm", &[x[0], x[1], x[2], eps])
     };
-    check(&[("x", 2), ("w", 1), ("b", 1)], &[0, 1, 2], function, expect![[r#"
+    check(
+        &[("x", 2), ("w", 1), ("b", 1)],
+        &[0, 1, 2],
+        function,
+        expect![[r#"
         k0_sum_div_sub_mul: row[x.0 | x.1] t1 = f32(x); t5 = sub(t1, div(sum(t1), x.1)); t11 = rsqrt(add(div(sum(mul(t5, t5)), x.1), 0.000009999999747378752)); t12 = mul(t5, t11); t14 = f32(w); t21 = f32(cotangent); t22 = mul(t21, t14); cast21 = bf16(add(mul(t12, t14), f32(b))); x_grad = bf16(mul(t11, sub(sub(t22, div(sum(t22), x.1)), mul(t12, div(sum(mul(t22, t12)), x.1))))); mul37 = mul(t21, t12)
         k1_sum: column[x.1 | x.0] w_grad = bf16(sum(mul37))
         k2_sum: column[x.1 | x.0] b_grad = bf16(sum(f32(cotangent)))
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_cross_entropy_and_its_gradient_read_the_logits_once() {
-    check(&[("x", 2), ("targets", 1)], &[0], |o, x| o.apply("cross_entropy", x), expect![[r#"
+    check(
+        &[("x", 2), ("targets", 1)],
+        &[0],
+        |o, x| o.apply("cross_entropy", x),
+        expect![[r#"
         k0_eq_where_cond_logical_not_sum: row[ | x.0] t2 = eq(targets, -100); where_cond5 = where_cond(t2, 0, targets); sum_all23 = sum(logical_not(t2))
         k1_div: map[] div29 = div(f32(cotangent), f32(sum_all23))
         k2_eq_max_sub_exp: row[x.0 | x.1] t2 = eq(targets, -100); t4 = f32(x); t5 = max(t4); t7 = exp(sub(t4, t5)); t8 = sum(t7); t27 = div(t7, t8); cast26 = bf16(div(sum(where_cond(t2, 0, sub(ln(t8), sub(f32(x[where_cond5]), t5)))), f32(sum_all23))); x_grad = bf16(mul(where_cond(t2, 0, div29), where_cond(eq(position, where_cond5), add(t27, -1), t27)))
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -59,13 +74,18 @@ fn a_linear_layer_rounds_its_gradients_where_they_are_made() {
         let h = o.apply("linear", x);
         o.apply("gelu", &[h])
     };
-    check(&[("x", 3), ("w", 2), ("b", 1)], &[0, 1, 2], function, expect![[r#"
+    check(
+        &[("x", 3), ("w", 2), ("b", 1)],
+        &[0, 1, 2],
+        function,
+        expect![[r#"
         k0_matmul_add_gelu_mul: matmul[x.0, x.1, w.0, x.2] t4 = bf16(add(matmul(x, w), f32(b))); t6 = f32(t4); gelu8 = gelu(t4); add26 = add(mul(add(erf(mul(t6, 0.7071067811865476)), 1), 0.5), mul(t6, mul(exp(mul(mul(t6, t6), -0.5)), 0.3989422804014327)))
         k1_mul: map[x.0, x.1, w.0] cast28 = bf16(mul(f32(cotangent), add26))
         k2_matmul: matmul[x.0*x.1, x.2, w.0] cast32 = bf16(matmul(cast28, w))
         k3_matmul: matmul[w.0, x.2, x.0*x.1] w_grad = bf16(matmul(cast28, x))
         k4_sum: column[w.0 | x.0*x.1] b_grad = bf16(sum(f32(cast28)))
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -75,19 +95,28 @@ fn a_rectified_product_keeps_a_mask() {
         let h = o.add(h, x[2]);
         o.apply("relu", &[h])
     };
-    check(&[("x", 2), ("w", 2), ("b", 1)], &[0, 1, 2], function, expect![[r#"
+    check(
+        &[("x", 2), ("w", 2), ("b", 1)],
+        &[0, 1, 2],
+        function,
+        expect![[r#"
         s0_matmul_add_relu_le: matmul[x.0, w.1, x.1] t3 = relu(add(matmul(x, w), b)); relu5 = t3; le10 = le(f32(t3), 0)
         s1_where_cond: map[x.0, w.1] cast12 = bf16(where_cond(le10, 0, f32(cotangent)))
         s2_sum: column[w.1 | x.0] b_grad = bf16(sum(f32(cast12)))
         s3_matmul: matmul[x.0, x.1, w.1] x_grad = bf16(matmul(cast12, w))
         s4_matmul: matmul[x.1, w.1, x.0] w_grad = bf16(matmul(x, cast12))
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn attention_walks_its_rows_once_in_each_direction() {
     let function = |o: &mut Ops, x: &[Val]| o.with("scaled_dot_product_attention", x, vec![Attr::Bool(true)]);
-    check(&[("q", 4), ("k", 4), ("v", 4)], &[0, 1, 2], function, expect![[r#"
+    check(
+        &[("q", 4), ("k", 4), ("v", 4)],
+        &[0, 1, 2],
+        function,
+        expect![[r#"
         s0_matmul: matmul[q.0, q.1, q.2, k.2, q.3] product4 = matmul(q, k)
         s1_matmul: matmul[q.0, q.1, q.2, k.2, v.3] product32 = matmul(cotangent, v)
         s2_le_sqrt_recip_mul: row[q.0, q.1, q.2 | k.2] t9 = where_cond(le(position, position), mul(product4, recip(sqrt(q.3))), -inf); t10 = max(t9); t12 = eq(t10, -inf); t16 = exp(sub(t9, where_cond(t12, 0, t10))); t20 = div(t16, where_cond(t12, 1, sum(t16))); div26 = t20; cast27 = bf16(t20)
@@ -96,5 +125,6 @@ fn attention_walks_its_rows_once_in_each_direction() {
         s5_mul_sum_sub_sqrt: row[q.0, q.1, q.2 | k.2] cast39 = bf16(mul(mul(div26, sub(product32, sum(mul(product32, div26)))), recip(sqrt(q.3))))
         s6_matmul: matmul[q.0, q.1, q.2, q.3, k.2] q_grad = bf16(matmul(cast39, k))
         s7_matmul: matmul[q.0, q.1, k.2, q.3, q.2] k_grad = bf16(matmul(cast39, q))
-    "#]]);
+    "#]],
+    );
 }

@@ -37,11 +37,7 @@ impl Body<'_> {
             #entry
             #steps
         };
-        match self.signature.fallible() {
-            // Failures of ops, eager or compiled, are panics with an error as payload until here.
-            Some(ty) => quote!(::fuse_runtime::rt::fallible(move || -> #ty { #body })),
-            None => body,
-        }
+        self.signature.returned(&body)
     }
 
     fn program(&self) -> &Program {

@@ -21,8 +21,8 @@ pub struct Companion<'a> {
 }
 
 impl Companion<'_> {
-    /// The empty enum beside a function.
-    pub fn of_function(&self, name: &Ident, vis: &Visibility) -> TokenStream {
+    /// The empty enum beside a function, with the functions that give gradients.
+    pub fn of_function(&self, name: &Ident, vis: &Visibility, gradients: &TokenStream) -> TokenStream {
         let doc = format!("What comes beside the compiled function `{}`.", self.signature.name());
         let (cuda, explain) = (self.cuda(), self.explain());
         let eager = self.eager(&format_ident!("eager", span = name.span()), &quote!(pub));
@@ -39,6 +39,7 @@ impl Companion<'_> {
                     #explain
                 }
                 #eager
+                #gradients
             }
         }
     }

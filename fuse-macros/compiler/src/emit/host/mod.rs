@@ -6,6 +6,7 @@
 mod body;
 mod companion;
 mod given;
+mod gradients;
 mod signature;
 
 use crate::options::Options;
@@ -28,14 +29,14 @@ pub fn function(item: &ItemFn, compiled: Option<&Compiled>, options: &Options) -
     let cuda = quote!(#name::CUDA);
     let body = match compiled.filter(|compiled| !compiled.program.eager) {
         Some(compiled) => {
-            let eager = quote!(#name::eager);
-            Body { compiled, signature: &signature, eager: signature.call(&eager, None), cuda: &cuda }.tokens()
+            let eager = signature.call(&quote!(#name::eager), None);
+            Body { compiled, signature: &signature, eager, cuda: &cuda }.tokens()
         }
         None => signature.original(&item.block),
     };
     let (attrs, vis, head) = (&item.attrs, &item.vis, signature.emitted());
     let told = breaks_told(compiled);
-    let beside = companion.of_function(&name, vis);
+    let beside = companion.of_function(&name, vis, &gradients::of_function(compiled, &quote!(#name::eager), &cuda));
     quote! {
         #(#attrs)*
         #[allow(unused, clippy::all, clippy::pedantic)]
@@ -79,8 +80,8 @@ fn compile_method(method: &mut ImplItemFn, item: &ItemImpl, compiled: Option<&Co
         Some(compiled) => {
             let eager = companion.method_eager();
             let path = quote!(Self::#eager);
-            Body { compiled, signature: &signature, eager: signature.call(&path, Some(&original.sig)), cuda: &cuda }
-                .tokens()
+            let eager = signature.call(&path, Some(&original.sig));
+            Body { compiled, signature: &signature, eager, cuda: &cuda }.tokens()
         }
         None => signature.original(&original.block),
     };
@@ -95,7 +96,8 @@ fn compile_method(method: &mut ImplItemFn, item: &ItemImpl, compiled: Option<&Co
         let vis = &original.vis;
         quote!(#vis)
     };
-    companion.of_method(&vis)
+    let gradients = gradients::of_method(compiled, &companion.method_eager(), &cuda, &vis);
+    [companion.of_method(&vis), gradients].into_iter().collect()
 }
 
 /// Tells whoever asks with `FUSE_LOG=break` where host code runs between the graphs of a function.

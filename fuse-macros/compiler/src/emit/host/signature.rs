@@ -65,6 +65,31 @@ impl Signature {
         })
     }
 
+    /// The parameters but `self` by their names.
+    pub fn inputs(&self) -> Vec<(Ident, &FnArg)> {
+        let named = |input: &'_ FnArg| match input {
+            FnArg::Typed(typed) => match &*typed.pat {
+                Pat::Ident(pat) => Some(pat.ident.clone()),
+                _ => None,
+            },
+            FnArg::Receiver(_) => None,
+        };
+        self.emitted.inputs.iter().filter_map(|input| Some((named(input)?, input))).collect()
+    }
+
+    /// `self`, if there is one.
+    pub fn receiver(&self) -> Option<TokenStream> {
+        self.emitted.receiver().map(|receiver| receiver.self_token.to_token_stream())
+    }
+
+    /// A body under this head. Failures of ops, eager or compiled, are panics with an error as payload until here.
+    pub fn returned(&self, value: &TokenStream) -> TokenStream {
+        match self.fallible() {
+            Some(ty) => quote!(::fuse_runtime::rt::fallible(move || -> #ty { #value })),
+            None => value.clone(),
+        }
+    }
+
     /// The head of the compiled function.
     pub fn emitted(&self) -> TokenStream {
         self.emitted.to_token_stream()
