@@ -175,3 +175,51 @@ pub fn read_only(#[dims(N)] x: &Tensor<f32, 1>) -> Tensor<f32, 0> {
 pub fn add(#[dims(N)] x: &Tensor<f32, 1>, #[dims(N)] y: &Tensor<f32, 1>) -> Tensor<f32, 1> {
     x + y
 }
+
+/// A pre-norm transformer block in training, in a product with a cotangent.
+#[compile(grad(
+    norm1_weight,
+    norm1_bias,
+    qkv_weight,
+    qkv_bias,
+    out_weight,
+    out_bias,
+    norm2_weight,
+    norm2_bias,
+    up_weight,
+    up_bias,
+    down_weight,
+    down_bias
+))]
+pub fn block_train<T: Float>(
+    heads: usize,
+    #[dims(B, S, D)] x: &Tensor<T, 3>,
+    #[dims(B, S, D)] cotangent: &Tensor<T, 3>,
+    #[dims(D)] norm1_weight: &Tensor<T, 1>,
+    #[dims(D)] norm1_bias: &Tensor<T, 1>,
+    #[dims(3 * D, D)] qkv_weight: &Tensor<T, 2>,
+    #[dims(3 * D)] qkv_bias: &Tensor<T, 1>,
+    #[dims(D, D)] out_weight: &Tensor<T, 2>,
+    #[dims(D)] out_bias: &Tensor<T, 1>,
+    #[dims(D)] norm2_weight: &Tensor<T, 1>,
+    #[dims(D)] norm2_bias: &Tensor<T, 1>,
+    #[dims(H, D)] up_weight: &Tensor<T, 2>,
+    #[dims(H)] up_bias: &Tensor<T, 1>,
+    #[dims(D, H)] down_weight: &Tensor<T, 2>,
+    #[dims(D)] down_bias: &Tensor<T, 1>,
+) -> Tensor<T, 0> {
+    let [batch, seq, width] = x.dims();
+    let normed = x.layer_norm(norm1_weight, norm1_bias, 1e-5);
+    let [q, k, v] = normed.linear(qkv_weight, qkv_bias).chunk(-1);
+    let q = q.reshape([batch, seq, heads, width / heads]).transpose(1, 2);
+    let k = k.reshape([batch, seq, heads, width / heads]).transpose(1, 2);
+    let v = v.reshape([batch, seq, heads, width / heads]).transpose(1, 2);
+    // Heads have 64 elements. The probabilities are dropped out, too, as by PyTorch's attention in training.
+    let scores = (q * T::from_f64(0.125)).matmul(&k.transpose(-2, -1)).softmax(-1).dropout(0.1, true);
+    let attended = scores.matmul(&v).transpose(1, 2).reshape([batch, seq, width]);
+    let x = x + attended.linear(out_weight, out_bias).dropout(0.1, true);
+    let normed = x.layer_norm(norm2_weight, norm2_bias, 1e-5);
+    let hidden = normed.linear(up_weight, up_bias).gelu().dropout(0.1, true);
+    let y = &x + hidden.linear(down_weight, down_bias).dropout(0.1, true);
+    (y * cotangent).sum_all()
+}

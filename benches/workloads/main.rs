@@ -72,9 +72,10 @@ fn in_own_process(mode: Mode) {
     let this = std::env::current_exe().expect("the path of a running program");
     let mut part = Command::new(this);
     part.args(std::env::args().skip(1)).args(["--part", "--modes", mode.word()]);
-    if mode != Mode::Eager {
-        part.env("FUSE_MODE", mode.word());
-    }
+    match mode {
+        Mode::Eager => part.env("FUSE_BACKEND", "eager"),
+        compiled => part.env("FUSE_MODE", compiled.word()),
+    };
     let status = part.status().expect("a program can start itself");
     if !status.success() {
         eprintln!("{}: {status}", mode.word());
@@ -85,7 +86,7 @@ fn in_own_process(mode: Mode) {
 fn timed(row: &Row, mode: Mode, device: Device) -> Value {
     let mode_word = mode.word();
     let timing = catch(|| {
-        let call = (row.prepare)(device, mode, row.sets);
+        let call = (row.prepare)(device, row.sets);
         measure(device, row.sets, &call)
     });
     match timing.flatten() {

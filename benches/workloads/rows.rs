@@ -12,7 +12,7 @@ pub struct Row {
     /// How many sets of inputs to rotate over, so that no timed read is served from the cache.
     pub sets: usize,
     /// Makes the inputs and gives what runs one call on set `call % sets`.
-    pub prepare: fn(Device, Mode, sets: usize) -> Call,
+    pub prepare: fn(Device, sets: usize) -> Call,
 }
 
 /// One call of a workload, by its number.
@@ -58,23 +58,17 @@ pub fn rows(device: Device) -> Vec<Row> {
 use Work::{Bytes, Flops, Small};
 
 macro_rules! row {
-    ($name:literal, $work:expr, $sets:literal x |$device:ident| $make:expr, $function:ident($($input:ident),*)) => {
+    ($name:literal, $work:expr, $sets:literal x |$device:ident| $make:expr, $($function:ident)::+ ($($input:ident),*)) => {
         Row {
             name: $name,
             work: $work,
             sets: $sets,
-            prepare: |$device, mode, sets| {
+            prepare: |$device, sets| {
                 let inputs: Vec<_> = (0..sets).map(|_| $make).collect();
-                match mode {
-                    Mode::Eager => Box::new(move |call| {
-                        let ($($input,)*) = &inputs[call % inputs.len()];
-                        drop(functions::$function::eager($($input),*));
-                    }),
-                    _ => Box::new(move |call| {
-                        let ($($input,)*) = &inputs[call % inputs.len()];
-                        drop(functions::$function($($input),*));
-                    }),
-                }
+                Box::new(move |call| {
+                    let ($($input,)*) = &inputs[call % inputs.len()];
+                    drop(functions::$($function)::+($($input),*));
+                })
             },
         }
     };
@@ -123,13 +117,13 @@ fn device_rows() -> Vec<Row> {
             3 x |d| heads([4, 16, 2048, 64], d), written_out_attention(q, k, v)),
         row!("A4_sdpa_f32_8x12x512x64", Flops(4 * 8 * 12 * 512 * 512 * 64),
             3 x |d| heads::<f32>([8, 12, 512, 64], d), attention(q, k, v)),
-        block_row("T1_block_eval_f32_8x512x768", 3, |d, mode, sets| block::<f32>([8, 512, 768], 1, d, mode, sets)),
-        block_row("T2_block_eval_bf16_8x512x768", 3, |d, mode, sets| block::<bf16>([8, 512, 768], 1, d, mode, sets)),
-        block_row("T3_block_eval_bf16_1x128x768", 1, |d, mode, sets| block::<bf16>([1, 128, 768], 1, d, mode, sets)),
+        block_row("T1_block_eval_f32_8x512x768", 3, |d, sets| block::<f32>([8, 512, 768], 1, d, sets)),
+        block_row("T2_block_eval_bf16_8x512x768", 3, |d, sets| block::<bf16>([8, 512, 768], 1, d, sets)),
+        block_row("T3_block_eval_bf16_1x128x768", 1, |d, sets| block::<bf16>([1, 128, 768], 1, d, sets)),
         // The weights of one block stay in the cache; those of eight do not.
-        block_row("T3cold_block_eval_bf16_1x128x768", 8, |d, mode, sets| {
-            block::<bf16>([1, 128, 768], 8, d, mode, sets)
-        }),
+        block_row("T3cold_block_eval_bf16_1x128x768", 8, |d, sets| block::<bf16>([1, 128, 768], 8, d, sets)),
+        block_row("T4_block_train_f32_8x512x768", 3, |d, sets| block_train::<f32>([8, 512, 768], d, sets)),
+        block_row("T5_block_train_bf16_8x512x768", 3, |d, sets| block_train::<bf16>([8, 512, 768], d, sets)),
         row!("L1_chain_75_ops_f32_1024", Small, 3 x |d| (f32s([1024], d),), chain(x)),
         row!("L2_small_mlp_f32_1x256", Small, 3 x |d| small_layers(d), small_mlp(x, a, b, c)),
         row!("G1_graph_break_f32_256x256", Small,
@@ -160,7 +154,8 @@ fn host_rows() -> Vec<Row> {
             3 x |d| linear::<f32>([1024, 768, 3072], d), linear_relu(x, w, b)),
         row!("K12_sdpa_f32_2x12x512x64", Flops(4 * 2 * 12 * 512 * 512 * 64),
             3 x |d| heads::<f32>([2, 12, 512, 64], d), attention(q, k, v)),
-        block_row("K13_block_eval_f32_2x512x768", 3, |d, mode, sets| block::<f32>([2, 512, 768], 1, d, mode, sets)),
+        block_row("K13_block_eval_f32_2x512x768", 3, |d, sets| block::<f32>([2, 512, 768], 1, d, sets)),
+        block_row("K14_block_train_f32_2x512x768", 3, |d, sets| block_train::<f32>([2, 512, 768], d, sets)),
         row!("K15_chain_75_ops_f32_1024", Small, 3 x |d| (f32s([1024], d),), chain(x)),
         row!("K16_small_mlp_f32_1x256", Small, 3 x |d| small_layers(d), small_mlp(x, a, b, c)),
         row!("K17_graph_break_f32_256x256", Small,
@@ -203,19 +198,44 @@ fn classes(n: usize, count: usize, device: Device) -> Tensor<i64, 1> {
     Tensor::from_vec((0..n).map(spread).collect(), [n], device)
 }
 
-fn block_row(name: &'static str, sets: usize, prepare: fn(Device, Mode, usize) -> Call) -> Row {
+fn block_row(name: &'static str, sets: usize, prepare: fn(Device, usize) -> Call) -> Row {
     Row { name, work: Small, sets, prepare }
 }
 
 /// A transformer block, or several to rotate over.
-fn block<T: Float>(dims: [usize; 3], blocks: usize, device: Device, mode: Mode, sets: usize) -> Call {
+fn block<T: Float>(dims: [usize; 3], blocks: usize, device: Device, sets: usize) -> Call {
     let blocks: Vec<_> = (0..blocks).map(|_| Block::<T>::random(dims[2], 12, 4 * dims[2], device)).collect();
     let inputs: Vec<_> = (0..sets).map(|_| Tensor::<T, 3>::randn(dims, device)).collect();
     Box::new(move |call| {
         let (block, x) = (&blocks[call % blocks.len()], &inputs[call % inputs.len()]);
-        drop(match mode {
-            Mode::Eager => block.forward_eager(x),
-            _ => block.forward(x),
-        });
+        drop(block.forward(x));
+    })
+}
+
+/// A training step of a transformer block without its optimiser.
+fn block_train<T: Float>(dims: [usize; 3], device: Device, sets: usize) -> Call {
+    let block = Block::<T>::random(dims[2], 12, 4 * dims[2], device);
+    let cotangent = Tensor::<T, 3>::randn(dims, device);
+    let inputs: Vec<_> = (0..sets).map(|_| Tensor::<T, 3>::randn(dims, device)).collect();
+    Box::new(move |call| {
+        let Block { heads, norm1, qkv, out, norm2, up, down } = &block;
+        let x = &inputs[call % inputs.len()];
+        drop(functions::block_train::value_and_grad(
+            *heads,
+            x,
+            &cotangent,
+            &norm1.weight,
+            &norm1.bias,
+            &qkv.weight,
+            &qkv.bias,
+            &out.weight,
+            &out.bias,
+            &norm2.weight,
+            &norm2.bias,
+            &up.weight,
+            &up.bias,
+            &down.weight,
+            &down.bias,
+        ));
     })
 }
