@@ -95,6 +95,7 @@ fn variants(kernel: &Kernel) -> Vec<Variant> {
             Walk::Keep { team: 256, items: 16, whole: true },
             Walk::Resident { team: 512 },
             Walk::Stream { team: 256 },
+            Walk::Stream { team: 512 },
             Walk::Stream { team: 1024 },
             Walk::Split,
         ]
@@ -113,6 +114,7 @@ fn variants(kernel: &Kernel) -> Vec<Variant> {
             (Kind::Line, _) => 1,
             (_, Walk::Keep { team: 128, .. }) => 8,
             (_, Walk::Stream { team: 1024 }) => 1,
+            (_, Walk::Stream { team: 512 }) => 2,
             _ => 4,
         };
         if matches!(walk, Walk::Tiled { .. }) {

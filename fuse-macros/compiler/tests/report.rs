@@ -22,6 +22,7 @@ fn a_kernel_is_told_with_its_ops_and_bytes() {
             src/lib.rs:3  gelu(..)
             reads 2*x.0*x.1 + 2*b.0 bytes, writes 2*x.0*broadcast(x.1, b.0) bytes
           fusion saved 4*x.0*broadcast(x.1, b.0) bytes of writes and reads
+          at most 11 variants of a kernel for each GPU, whatever sizes there are
     "#]]
     .assert_eq(&explain("bias_gelu", vec![]).to_string());
 }
@@ -40,6 +41,7 @@ fn a_product_is_told_with_its_launches() {
             src/lib.rs:4  relu(..)
             reads 2*x.0*w.1 + 2*b.0 bytes, writes 2*x.0*broadcast(w.1, b.0) bytes
           fusion saved 4*x.0*broadcast(w.1, b.0) bytes of writes and reads
+          at most 11 variants of a kernel for each GPU, whatever sizes there are
           not fused: `add(..)` may run over other extents than `matmul(..)`, unless `#[dims]` say that they are equal (src/lib.rs:3  add(..))
     "#]]
     .assert_eq(&explain("linear_relu", vec![]).to_string());
@@ -83,6 +85,7 @@ fn breaks_come_with_place_and_help() {
             src/lib.rs:3  sum_all(..)
             reads 4*x.0*x.1*x.2 bytes, writes 4 bytes
           fusion saved 8*x.0*x.1*x.2 bytes of writes and reads
+          at most 14 variants of a kernel for each GPU, whatever sizes there are
 
         break B001 at src/lib.rs:7:13: `item()` reads a value on the host
           help: keep the value as a rank-0 tensor

@@ -3,17 +3,24 @@
 //! The emitter writes parameter lists from [`arguments`], the launcher fills them in the same order, so the two cannot
 //! disagree. What depends on the layouts of a call is a [`Variant`]: it becomes defines when the text is compiled.
 
+mod candidates;
 mod geometry;
 mod pack;
 mod product;
 mod resident;
+#[cfg(test)]
+mod samples;
+mod share;
+mod texts;
 mod variant;
 mod walk;
 
+pub use candidates::{Candidate, Way};
 pub use geometry::{Access, Geometry, is_turnable};
 pub use pack::{inner, outer, strides};
 pub use product::Lie;
 pub use resident::{Target, resident_leaves};
+pub use texts::{Choice, Texts, Wish};
 pub use variant::{Launch, Step, Variant, c_type};
 pub use walk::Walk;
 

@@ -8,6 +8,7 @@ mod html;
 use crate::diag::Break;
 use crate::graph::Place;
 use crate::options::{GRAPHS_IN_ALL, GRAPHS_OF_A_PLAN, Mode};
+use crate::plan::abi::Texts;
 use crate::plan::{Kernel, Plan, Step, print};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -54,6 +55,9 @@ pub struct KernelReport {
     pub read: String,
     /// Bytes written, as a formula in the dims.
     pub written: String,
+    /// The most variants of it that are compiled for one GPU, whatever sizes and layouts it meets.
+    #[serde(default)]
+    pub variants: usize,
 }
 
 /// Two ops that might have shared a kernel.
@@ -157,7 +161,8 @@ fn step_report(plan: &Plan, step: &Step) -> KernelReport {
     let mut ops: Vec<Place> = kernel.ops.iter().map(|p| place(plan, *p)).collect();
     ops.dedup();
     let (read, written) = bytes::moved(plan, step);
-    KernelReport { name: kernel.name.clone(), domain, program, ops, read, written }
+    let variants = Texts::most(kernel);
+    KernelReport { name: kernel.name.clone(), domain, program, ops, read, written, variants }
 }
 
 fn place(plan: &Plan, index: u32) -> Place {
@@ -205,6 +210,9 @@ impl fmt::Display for GraphReport {
         }
         if self.saved != "0" {
             writeln!(f, "  fusion saved {} bytes of writes and reads", self.saved)?;
+        }
+        if let Some(most) = self.kernels.iter().map(|kernel| kernel.variants).max() {
+            writeln!(f, "  at most {} of a kernel for each GPU, whatever sizes there are", count(most, "variant"))?;
         }
         for missed in &self.missed {
             writeln!(f, "  not fused: {}{}", missed.reason, at(&missed.place))?;

@@ -55,23 +55,16 @@ pub struct Launch {
 impl Variant {
     /// The variant for collapsed axes.
     pub fn choose(kernel: &Kernel, axes: &Geometry, target: &Target) -> Variant {
-        let along = axis_of_threads(kernel, axes);
-        let mut steps = axes.operands.iter().map(|o| step(o, along)).collect::<Vec<_>>();
-        (0..kernel.leaves.len()).filter(|k| axes.is_turned(kernel, *k)).for_each(|k| steps[k] = Step::Across);
-        let widest = vector(kernel, axes, &steps, along);
+        let walked = Walked::new(kernel, axes);
+        let Walked { ref steps, widest } = walked;
         let (walk, vec) = match kernel.kind {
-            Kind::Row => rows_walk(kernel, axes, &steps, widest, target),
+            Kind::Row => rows_walk(kernel, axes, steps, widest, target),
             Kind::Line => (Walk::Plain, 1),
             Kind::Column => (Walk::Plain, columns_vec(axes, widest)),
             Kind::Map if steps.contains(&Step::Across) => (Walk::Tiled { tile: axes.tile(kernel) }, 1),
             Kind::Map => (Walk::Plain, widest),
         };
-        // An access of one point looks only at whether its operand is turned: one text serves all steps. A row is long
-        // enough for its positions to be worth less arithmetic.
-        if vec == 1 && kernel.kind != Kind::Row {
-            steps.iter_mut().filter(|step| **step != Step::Across).for_each(|step| *step = Step::Apart);
-        }
-        Variant { outer: axes.outer.len(), inner: axes.inner.len(), vec, steps, wide: axes.is_wide(), walk }
+        walked.variant(kernel, axes, walk, vec)
     }
 
     /// The defines that specialise the text: this kernel, its element types and this variant, without the leading `-D`.
@@ -167,6 +160,33 @@ impl Variant {
             }
             _ => 1,
         }
+    }
+}
+
+/// What follows from the layouts, however the axes are walked.
+pub(super) struct Walked {
+    steps: Vec<Step>,
+    /// The widest access all operands allow.
+    pub(super) widest: u32,
+}
+
+impl Walked {
+    pub(super) fn new(kernel: &Kernel, axes: &Geometry) -> Walked {
+        let along = axis_of_threads(kernel, axes);
+        let mut steps = axes.operands.iter().map(|o| step(o, along)).collect::<Vec<_>>();
+        (0..kernel.leaves.len()).filter(|k| axes.is_turned(kernel, *k)).for_each(|k| steps[k] = Step::Across);
+        let widest = vector(kernel, axes, &steps, along);
+        Walked { steps, widest }
+    }
+
+    /// The variant that walks the axes in this way.
+    pub(super) fn variant(mut self, kernel: &Kernel, axes: &Geometry, walk: Walk, vec: u32) -> Variant {
+        // An access of one point looks only at whether its operand is turned: one text serves all steps. A row is long
+        // enough for its positions to be worth less arithmetic.
+        if vec == 1 && kernel.kind != Kind::Row {
+            self.steps.iter_mut().filter(|step| **step != Step::Across).for_each(|step| *step = Step::Apart);
+        }
+        Variant { outer: axes.outer.len(), inner: axes.inner.len(), vec, steps: self.steps, wide: axes.is_wide(), walk }
     }
 }
 

@@ -13,6 +13,8 @@ pub(super) const LANES: i64 = 1024;
 const REGISTERS: i64 = 96;
 /// Accesses a thread of a team that divides its row evenly has at most: every number of them is a text of its own.
 const MOST_ITEMS: i64 = 16;
+/// Points a thread has of rows whose length is not known, and so the lengths that share a text: 1024 and 4096.
+const SHARED_ITEMS: [u32; 2] = [4, 16];
 /// With fewer blocks than this a row is shared by several blocks.
 const FEW_BLOCKS: i64 = 264;
 
@@ -90,6 +92,28 @@ fn keep(len: i64, vec: i64, kept: i64) -> Option<Walk> {
     }
     let items = (ceil_div(len.max(1), most * vec) as u64).next_power_of_two() as i64;
     fits(most, items).then_some(Walk::Keep { team: most as u32, items: items as u32, whole: false })
+}
+
+/// How a team of a certain size keeps a row, if that leaves no thread without work and its registers have room.
+pub(super) fn keep_by(team: u32, len: i64, vec: u32, kept: usize) -> Option<Walk> {
+    let (at_once, kept) = (i64::from(team * vec), kept.max(1) as i64);
+    let whole = len > 0 && len % at_once == 0;
+    let each = ceil_div(len.max(1), at_once);
+    let items = if whole { each } else { (each as u64).next_power_of_two() as i64 };
+    let room = team == 32 || items * i64::from(vec) * kept <= REGISTERS;
+    let busy = team == 32 || at_once < 2 * len;
+    (room && busy && at_once <= LANES && items <= 2 * MOST_ITEMS).then_some(Walk::Keep {
+        team,
+        items: items as u32,
+        whole,
+    })
+}
+
+/// How rows of any length up to this one are kept, a point an access: as many lengths as are worth a text share one.
+pub(super) fn keep_up_to(len: i64, kernel: &Kernel) -> Option<Walk> {
+    let kept = Phases::of(kernel).kept_values().max(1) as i64;
+    let items = SHARED_ITEMS.into_iter().find(|items| len <= i64::from(items * THREADS))?;
+    (i64::from(items) * kept <= REGISTERS).then_some(Walk::Keep { team: THREADS, items, whole: false })
 }
 
 /// Threads that keep a row: a warp for a short one, else as many as give each a few accesses to have in flight.

@@ -1,0 +1,179 @@
+//! The ways of walking a kernel that are worth timing: `mode = "max-autotune"` takes the fastest.
+//!
+//! All of them compute the same bits: reductions have one order whoever walks them.
+
+use super::variant::Walked;
+use super::walk::{BLOCK, LANES, keep_by};
+use super::{Geometry, Target, Variant, Walk};
+use crate::plan::{Kernel, Kind, Phases};
+use crate::types::DType;
+use serde::{Deserialize, Serialize};
+
+/// A way of walking a kernel, in words that mean something for other sizes too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Candidate {
+    /// Consecutive points one access takes.
+    pub vec: u32,
+    /// How the points are shared among threads.
+    pub way: Way,
+}
+
+/// How points are shared among threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Way {
+    /// The one way of the kind.
+    Plain,
+    /// So many threads keep a row in registers.
+    Keep(u32),
+    /// So many threads read a row once a phase.
+    Stream(u32),
+    /// A block keeps a row in shared memory.
+    Resident,
+    /// Several blocks share a row.
+    Split,
+    /// A block turns tiles of so many points along each axis.
+    Tiled(u32),
+    /// A block computes so many rows and columns of a product.
+    Product(u32),
+}
+
+/// Threads that may share a row.
+const TEAMS: [u32; 6] = [32, 64, 128, 256, 512, 1024];
+
+impl Variant {
+    /// The variants of a kernel that are worth timing, the one that [`Variant::choose`] gives first.
+    pub fn candidates(kernel: &Kernel, axes: &Geometry, target: &Target) -> Vec<Variant> {
+        let best = Variant::choose(kernel, axes, target);
+        let widest = Walked::new(kernel, axes).widest;
+        let vecs = |most: u32| [8, 4, 2, 1].into_iter().filter(move |vec| *vec <= most).take(3);
+        let ways: Vec<Way> = match best.walk {
+            Walk::Keep { .. } => TEAMS.map(Way::Keep).into(),
+            Walk::Stream { .. } | Walk::Resident { .. } => {
+                [Way::Resident].into_iter().chain(TEAMS[3..].iter().map(|team| Way::Stream(*team))).collect()
+            }
+            Walk::Tiled { .. } => [64, 32].map(Way::Tiled).into(),
+            _ => vec![best.candidate().way],
+        };
+        let pairs = ways.iter().flat_map(|way| vecs(widest).map(|vec| Candidate { vec, way: *way }));
+        let others = pairs.filter_map(|candidate| Variant::of_candidate(kernel, axes, target, candidate));
+        distinct([best.clone()].into_iter().chain(others))
+    }
+
+    /// The variants of a matmul template that are worth timing, the one that [`Variant::product`] gives first.
+    pub fn product_candidates(epilogue: &Kernel, dtype: DType, axes: &Geometry) -> Vec<Variant> {
+        let best = Variant::product(epilogue, dtype, axes);
+        let tiles = [64, 128].into_iter().filter(|tile| *tile == 64 || dtype.bytes() <= 4);
+        let others = tiles.filter_map(|tile| best.with_tile(tile));
+        distinct([best.clone()].into_iter().chain(others))
+    }
+
+    /// The variant for collapsed axes that walks them in a certain way, if they can be walked so.
+    pub fn of_candidate(kernel: &Kernel, axes: &Geometry, target: &Target, candidate: Candidate) -> Option<Variant> {
+        let walked = Walked::new(kernel, axes);
+        let Candidate { vec, way } = candidate;
+        let best = Variant::choose(kernel, axes, target);
+        let walk = match (way, best.walk) {
+            (Way::Keep(team), _) if kernel.kind == Kind::Row && axes.len() <= BLOCK => {
+                keep_by(team, axes.len(), vec, Phases::of(kernel).kept_values())?
+            }
+            (Way::Stream(team), Walk::Stream { .. } | Walk::Resident { .. }) if i64::from(team * vec) <= LANES => {
+                Walk::Stream { team }
+            }
+            (Way::Tiled(tile), Walk::Tiled { tile: most }) if tile <= most => Walk::Tiled { tile },
+            (Way::Resident, Walk::Resident { .. }) if vec <= best.vec => best.walk,
+            (Way::Plain, Walk::Plain) | (Way::Split, Walk::Split) => best.walk,
+            _ => return None,
+        };
+        let fits = match walk {
+            Walk::Tiled { .. } => vec == 1,
+            Walk::Split => vec <= 4,
+            _ => {
+                vec <= walked.widest
+                    && (kernel.kind != Kind::Column || vec <= best.vec)
+                    && (kernel.kind != Kind::Line || vec == 1)
+            }
+        };
+        fits.then(|| walked.variant(kernel, axes, walk, vec))
+    }
+
+    /// The way this variant walks.
+    pub fn candidate(&self) -> Candidate {
+        let way = match self.walk {
+            Walk::Plain => Way::Plain,
+            Walk::Keep { team, .. } => Way::Keep(team),
+            Walk::Stream { team } => Way::Stream(team),
+            Walk::Resident { .. } => Way::Resident,
+            Walk::Split => Way::Split,
+            Walk::Tiled { tile } => Way::Tiled(tile),
+            Walk::Product { tile, .. } => Way::Product(tile),
+        };
+        Candidate { vec: self.vec, way }
+    }
+
+    /// The same product in tiles of another size.
+    pub fn with_tile(&self, tile: u32) -> Option<Variant> {
+        let Walk::Product { left, right, .. } = self.walk else { return None };
+        Some(Variant { walk: Walk::Product { tile, left, right }, ..self.clone() })
+    }
+}
+
+fn distinct(variants: impl Iterator<Item = Variant>) -> Vec<Variant> {
+    let mut all: Vec<Variant> = vec![];
+    for variant in variants {
+        if !all.contains(&variant) {
+            all.push(variant);
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{H200, kernel, rows, softmax, square, transpose_add};
+    use super::*;
+
+    fn ways(variants: &[Variant]) -> Vec<String> {
+        variants.iter().map(|variant| format!("{:?} by {}", variant.candidate().way, variant.vec)).collect()
+    }
+
+    #[test]
+    fn rows_are_timed_with_teams_that_have_work_for_all_threads() {
+        let plan = softmax();
+        let axes = rows(4096, 768, 0).collapse(kernel(&plan));
+        let found = Variant::candidates(kernel(&plan), &axes, &H200);
+        assert_eq!(found[0], Variant::choose(kernel(&plan), &axes, &H200));
+        let ways = ways(&found);
+        assert!(ways.contains(&"Keep(32) by 8".into()) && ways.contains(&"Keep(64) by 4".into()), "{ways:?}");
+        assert!(!ways.iter().any(|way| way.starts_with("Keep(1024)")), "{ways:?}");
+        assert!((4..=12).contains(&found.len()), "{ways:?}");
+    }
+
+    #[test]
+    fn every_candidate_says_in_words_what_it_is() {
+        let (softmax, turned) = (softmax(), transpose_add());
+        let layouts = [rows(4096, 768, 0), rows(64, 40_000, 0), rows(4096, 1001, 2), rows(1, 12, 0)];
+        let cases =
+            layouts.map(|layout| (kernel(&softmax), layout)).into_iter().chain([(kernel(&turned), square(4096))]);
+        for (kernel, layout) in cases {
+            let axes = layout.collapse(kernel);
+            for variant in Variant::candidates(kernel, &axes, &H200) {
+                let again = Variant::of_candidate(kernel, &axes, &H200, variant.candidate());
+                assert_eq!(again.as_ref(), Some(&variant), "{axes:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_fastest_for_one_length_is_the_same_way_for_another() {
+        let plan = softmax();
+        let of = |len: i64, candidate| {
+            let axes = rows(4096, len, 0).collapse(kernel(&plan));
+            Variant::of_candidate(kernel(&plan), &axes, &H200, candidate).map(|variant| variant.walk)
+        };
+        let candidate = Candidate { vec: 4, way: Way::Keep(64) };
+        assert_eq!(of(768, candidate), Some(Walk::Keep { team: 64, items: 3, whole: true }));
+        assert_eq!(of(1000, candidate), Some(Walk::Keep { team: 64, items: 4, whole: false }));
+        // Of 1001 halves a row the second starts at an odd address.
+        assert_eq!(of(1001, candidate), None);
+    }
+}

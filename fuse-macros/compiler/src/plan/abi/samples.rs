@@ -1,0 +1,53 @@
+//! Kernels and layouts for the tests of this folder.
+
+use super::{Access, Geometry, Target};
+use crate::graph::Graph;
+use crate::op::{Attr, Build, Op, Val};
+use crate::plan::{Kernel, Plan, Step};
+use crate::types::DType;
+use crate::{optimise, schedule};
+
+pub(super) const H200: Target =
+    Target { capability: 90, multiprocessors: 132, shared_per_block: 227 << 10, shared_per_multiprocessor: 228 << 10 };
+
+/// The softmax over the last axis of a matrix of halves.
+pub(super) fn softmax() -> Plan {
+    plan(|graph| {
+        let x = graph.input("x", DType::BF16, 2);
+        graph.push(Op::named("softmax"), &[x], vec![Attr::Int(1)])
+    })
+}
+
+/// `x + y.t()`, of which the second is turned.
+pub(super) fn transpose_add() -> Plan {
+    plan(|graph| {
+        let (x, y) = (graph.input("x", DType::F32, 2), graph.input("y", DType::F32, 2));
+        let turned = graph.push(Op::named("transpose"), &[y], vec![Attr::Int(0), Attr::Int(1)]);
+        graph.push(Op::named("add"), &[x, turned], vec![])
+    })
+}
+
+fn plan(build: impl FnOnce(&mut Graph) -> Val) -> Plan {
+    let mut graph = Graph::new("sample");
+    graph.outs = vec![build(&mut graph)];
+    let graph = optimise::run(graph, optimise::Options::default());
+    schedule::run(&graph, schedule::Options::default())
+}
+
+/// The last kernel of a plan, the general one where operands might broadcast.
+pub(super) fn kernel(plan: &Plan) -> &Kernel {
+    let Some(Step::Kernel(kernel)) = plan.steps.last() else { panic!("{} ends in a kernel", plan.name) };
+    kernel
+}
+
+/// Rows of halves from an address on, and as many results.
+pub(super) fn rows(rows: i64, len: i64, address: u64) -> Geometry {
+    let operand = Access { strides: vec![len, 1], address, bytes: 2, indexed: false };
+    Geometry { outer: vec![rows], inner: vec![len], operands: vec![operand.clone(), operand] }
+}
+
+/// Square matrices, of which the second is turned.
+pub(super) fn square(n: i64) -> Geometry {
+    let operand = |strides: [i64; 2]| Access { strides: strides.to_vec(), address: 0, bytes: 4, indexed: false };
+    Geometry { outer: vec![n, n], inner: vec![], operands: vec![operand([n, 1]), operand([1, n]), operand([n, 1])] }
+}
