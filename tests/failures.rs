@@ -1,5 +1,5 @@
-//! What compiled functions do where something is missing, broken or used up: memory, the cache on disk, NVRTC, cuBLASLt, and
-//! operands that do not go together.
+//! What compiled functions do where something is missing, broken or used up: memory, the cache on disk, the file of what was
+//! fastest, NVRTC, cuBLASLt, and operands that do not go together.
 //!
 //! The libraries and the cache are chosen once per process, by its environment. So each scenario is this binary again, with
 //! an environment of its own, and a test looks at what it said. They run on the GPU that `FUSE_DEVICE` names, and elsewhere
@@ -15,4 +15,5 @@ mod failures {
     pub mod memory;
     pub mod operands;
     pub mod scenarios;
+    pub mod tune;
 }

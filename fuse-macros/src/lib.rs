@@ -15,9 +15,9 @@ use proc_macro::TokenStream;
 ///
 /// | option | values, the default first | meaning |
 /// |---|---|---|
-/// | `mode` | `"default"`, `"reduce-overhead"`, `"max-autotune"` | what a call is tuned for; so far all three run alike |
+/// | `mode` | `"default"`, `"reduce-overhead"`, `"max-autotune"` | what a call is tuned for: `"reduce-overhead"` launches a call that comes again with the same layouts as one CUDA graph; `"max-autotune"` times the ways of walking each kernel at its first call, and takes the fastest |
 /// | `backend` | `"auto"`, `"eager"` | `"eager"` runs the original, op by op |
-/// | `dynamic` | `true`, `false` | whether extents may differ from call to call; so far they always may |
+/// | `dynamic` | `true`, `false` | whether extents may differ from call to call: `false` compiles every size for itself, `true` none before it comes again; else the first size is, and the others share kernels |
 /// | `fullgraph`, `deny(breaks)` | | a graph break is a compile error at its tokens |
 /// | `numerics` | `"strict"`, `"fast"` | `"fast"` keeps halves in f32 inside a kernel and lets CUDA code contract |
 /// | `precision` | `"highest"`, `"high"` | `"high"` lets f32 products use TF32 |

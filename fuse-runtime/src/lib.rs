@@ -40,6 +40,7 @@ pub mod safetensors;
 pub mod storage;
 mod tape;
 pub mod tensor;
+mod tune;
 
 pub use device::Device;
 pub use dtype::{Bits, Element, Float, Int, Num};

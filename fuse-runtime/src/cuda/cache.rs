@@ -7,6 +7,7 @@
 use super::disk::Disk;
 use super::nvrtc::{self, Nvrtc};
 use super::once::OnceMap;
+use super::section::own_text;
 use crate::error::Result;
 use crate::log::{self, Topic};
 use std::fmt;
@@ -30,15 +31,21 @@ pub(super) struct Program<'a> {
 impl Program<'_> {
     /// The hash of everything the machine code depends on.
     ///
-    /// Lines that only say where the source came from do not count, nor do comments: moving a function must not compile it
-    /// again, and the kernel of an eager op is the same for every rank.
+    /// Lines that only say where the source came from do not count, nor do comments and other kernels of the function:
+    /// moving it must not compile it again, and the kernel of an eager op is the same for every rank.
     pub(super) fn key(&self) -> Key {
         let version = Key::START.and(env!("CARGO_PKG_VERSION").as_bytes());
         let key = nvrtc::options(self).fold(version, |key, option| key.and(option.as_bytes()));
         let key = self.defines.iter().fold(key, |key, (name, value)| key.and(name.as_bytes()).and(value.as_bytes()));
-        let lines = self.source.split('\n').filter(|line| !nvrtc::is_line_directive(line) && !is_comment(line));
+        let own = own_text(self.source, self.name);
+        let lines = own.split('\n').filter(|line| !nvrtc::is_line_directive(line) && !is_comment(line));
         lines.fold(key, |key, line| key.and(line.as_bytes()))
     }
+}
+
+/// What tells a kernel from every other, and from itself after a change: its text and its element types.
+pub(crate) fn text_key(source: &str, kernel: &str, types: &[(&str, String)], contract: bool) -> String {
+    Program { name: kernel, source, arch: "", defines: types, contract }.key().to_string()
 }
 
 /// Whether a line of source is for people only. One that ends in a backslash goes on in the next line and counts.
@@ -109,7 +116,8 @@ impl Cache {
 
     fn compile(&self, key: Key, program: &Program) -> Result<Arc<[u8]>> {
         let nvrtc = self.nvrtc.ok_or_else(|| nvrtc::missing(program))?;
-        let cubin = nvrtc.compile(program)?;
+        let own = own_text(program.source, program.name);
+        let cubin = nvrtc.compile(&Program { source: &own, ..*program })?;
         if let Some(disk) = &self.disk {
             disk.store(key, nvrtc.version, &cubin);
         }
@@ -147,6 +155,13 @@ mod tests {
         assert_eq!(key("#line 3 \"m.rs\"\na", "sm_80", &[]), key("#line 9 \"m.rs\"\na", "sm_80", &[]));
         assert_eq!(key("// x [B, S]\na", "sm_80", &[]), key("  // x [B]\na", "sm_80", &[]));
         assert_ne!(key("// a \\\nb", "sm_80", &[]), key("// c \\\nb", "sm_80", &[]));
+    }
+
+    #[test]
+    fn a_change_in_one_kernel_leaves_the_others_as_they_are() {
+        let text =
+            |one: &str| format!("#if defined(KERNEL_k)\nzero\n#endif\n#if defined(KERNEL_other)\n{one}\n#endif\n");
+        assert_eq!(key(&text("one"), "sm_80", &[]), key(&text("two"), "sm_80", &[]));
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Running products of matrices with cuBLASLt.
 
-use super::driver::{Context, Real};
+mod tuned;
+
+use super::driver::{Backend, Context, Real};
+use super::libraries::open_for_good;
 use super::matmul::{Matmul, Problem, Stored};
 use super::once::OnceMap;
-use crate::env::is_without;
 use crate::error::{Error, Result};
 use crate::log::{self, Topic};
 use cudarc::cublaslt::sys::{
@@ -29,6 +31,8 @@ pub(super) type Libraries = OnceMap<(), Option<Arc<Library>>>;
 pub(super) struct Library {
     handle: sys::cublasLtHandle_t,
     workspace: Mutex<u64>,
+    /// The name of the device and its architecture.
+    device: (String, String),
     choices: OnceMap<Problem, Option<Arc<Choice>>>,
 }
 
@@ -50,6 +54,14 @@ impl Context {
                 Ok(None)
             }
         })
+    }
+
+    /// Opens the library, if it is installed, so that the first product does not wait for it.
+    pub(crate) fn open_library(&self) {
+        if let Backend::Real(real) = &self.backend {
+            // What goes wrong here goes wrong again where it is needed.
+            let _ = self.library(real);
+        }
     }
 
     /// How the library does a product, if it is there and can.
@@ -100,8 +112,7 @@ impl Recipe {
 /// Whether the library is installed and not to be done without.
 pub(super) fn is_present() -> bool {
     static PRESENT: OnceLock<bool> = OnceLock::new();
-    // SAFETY: this only opens and closes the library; its initialisers have no preconditions.
-    *PRESENT.get_or_init(|| !is_without("cublaslt") && unsafe { sys::is_culib_present() })
+    *PRESENT.get_or_init(|| open_for_good("cublasLt"))
 }
 
 impl Library {
@@ -110,7 +121,8 @@ impl Library {
         let mut handle = std::ptr::null_mut();
         // SAFETY: the context was made current by the allocation, and the library writes one handle.
         check(unsafe { sys::cublasLtCreate(&mut handle) }, "open cuBLASLt")?;
-        Ok(Library { handle, workspace: Mutex::new(workspace), choices: OnceMap::bounded(REMEMBERED) })
+        let device = (context.facts().name.to_string(), context.facts().arch.to_string());
+        Ok(Library { handle, workspace: Mutex::new(workspace), device, choices: OnceMap::bounded(REMEMBERED) })
     }
 
     /// The scratch memory, for the launches of one call at a time.
@@ -152,24 +164,28 @@ impl Library {
         supported(outcome, "multiply matrices with cuBLASLt")
     }
 
-    /// The algorithm the library thinks best, and the layouts it is for.
+    /// The algorithm of a product and the layouts it is for: the fastest, if that is asked for and known, else the one the
+    /// library thinks best.
     fn choose(&self, problem: Problem) -> Result<Option<Arc<Choice>>> {
+        if problem.tuned
+            && let Some(choice) = self.fastest(problem)?
+        {
+            return Ok(Some(Arc::new(choice)));
+        }
+        let best = self.algorithms(problem, 1)?.pop();
+        let found = if best.is_some() { "an" } else { "no" };
+        log::line(Topic::Tune, format_args!("library has {found} algorithm for {problem:?}"));
+        Ok(best.map(Arc::new))
+    }
+
+    /// At most so many algorithms, the one first that the library thinks best.
+    fn algorithms(&self, problem: Problem, most: usize) -> Result<Vec<Choice>> {
         // The heuristic looks at whether there is a bias, not at where: any aligned address will do.
         let form = Form::new(problem, problem.bias.then_some(256))?;
-        let layout = |dtype, stored| Layout::new(problem.batch, dtype, stored);
-        let (dtype, out_dtype) = (problem.dtype, problem.out_dtype);
-        let layouts = [layout(dtype, problem.left)?, layout(dtype, problem.right)?, layout(out_dtype, problem.out)?];
-        let preference = Preference::new(problem)?;
+        let (layouts, preference) = (problem.layouts()?, Preference::new(problem)?);
         let [left, right, out] = &layouts;
-        let mut found = sys::cublasLtMatmulHeuristicResult_t {
-            algo: sys::cublasLtMatmulAlgo_t { data: [0; 8] },
-            workspaceSize: 0,
-            state: status::CUBLAS_STATUS_NOT_SUPPORTED,
-            wavesCount: 0.0,
-            reserved: [0; 4],
-        };
-        let mut count = 0;
-        // SAFETY: all handles live, and there is room for the one result that is asked for.
+        let (mut found, mut count) = (vec![no_result(); most], 0);
+        // SAFETY: all handles live, and there is room for as many results as are asked for.
         let outcome = unsafe {
             sys::cublasLtMatmulAlgoGetHeuristic(
                 self.handle,
@@ -179,19 +195,29 @@ impl Library {
                 out.0,
                 out.0,
                 preference.0,
-                1,
-                &mut found,
+                most as i32,
+                found.as_mut_ptr(),
                 &mut count,
             )
         };
-        let known = supported(outcome, "choose an algorithm with cuBLASLt")? && count > 0;
-        let usable = known && found.state == status::CUBLAS_STATUS_SUCCESS;
-        log::line(
-            Topic::Tune,
-            format_args!("library has {} algorithm for {problem:?}", if usable { "an" } else { "no" }),
-        );
-        let uses_workspace = found.workspaceSize > 0;
-        Ok(usable.then(|| Arc::new(Choice { layouts, algorithm: found.algo, uses_workspace })))
+        let known = if supported(outcome, "choose an algorithm with cuBLASLt")? { count as usize } else { 0 };
+        let usable = found[..known].iter().filter(|found| found.state == status::CUBLAS_STATUS_SUCCESS);
+        let choice = |found: &sys::cublasLtMatmulHeuristicResult_t| {
+            let uses_workspace = found.workspaceSize > 0;
+            Ok(Choice { layouts: problem.layouts()?, algorithm: found.algo, uses_workspace })
+        };
+        usable.map(choice).collect()
+    }
+}
+
+/// Room for what the library finds.
+fn no_result() -> sys::cublasLtMatmulHeuristicResult_t {
+    sys::cublasLtMatmulHeuristicResult_t {
+        algo: sys::cublasLtMatmulAlgo_t { data: [0; 8] },
+        workspaceSize: 0,
+        state: status::CUBLAS_STATUS_NOT_SUPPORTED,
+        wavesCount: 0.0,
+        reserved: [0; 4],
     }
 }
 
@@ -341,6 +367,12 @@ impl Drop for Preference {
 }
 
 impl Problem {
+    /// The three matrices as the library describes them.
+    fn layouts(self) -> Result<[Layout; 3]> {
+        let layout = |dtype, stored| Layout::new(self.batch, dtype, stored);
+        Ok([layout(self.dtype, self.left)?, layout(self.dtype, self.right)?, layout(self.out_dtype, self.out)?])
+    }
+
     fn epilogue(self) -> epilogue {
         match (self.bias, self.relu) {
             (false, false) => epilogue::CUBLASLT_EPILOGUE_DEFAULT,

@@ -6,6 +6,7 @@
 
 use super::cache::Key;
 use super::once::lock;
+use crate::env;
 use crate::log::{self, Topic};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -38,10 +39,7 @@ pub(super) struct Disk {
 impl Disk {
     /// The folder named by `FUSE_CACHE_DIR`, else `fuse` in the user's cache folder; none where there is no home.
     pub(super) fn of_user() -> Option<Disk> {
-        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let in_home = || variable("HOME").map(|home| home.join(".cache"));
-        let in_cache = || variable("XDG_CACHE_HOME").or_else(in_home).map(|cache| cache.join("fuse"));
-        variable("FUSE_CACHE_DIR").or_else(in_cache).map(|folder| Disk::new(folder, LIMIT))
+        env::cache_folder().map(|folder| Disk::new(folder, LIMIT))
     }
 
     /// A folder that is kept below `limit` bytes; it is made when the first entry is stored.

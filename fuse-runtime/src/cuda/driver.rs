@@ -3,6 +3,7 @@
 use super::cublaslt::Libraries;
 use super::fault::Fault;
 use super::kept::{Kept, Usage};
+use super::libraries;
 use super::mailbox::Mailbox;
 use super::memory::Staging;
 use super::module::Functions;
@@ -229,6 +230,7 @@ fn init() -> Result<usize> {
 }
 
 fn open(ordinal: usize) -> Result<Context> {
+    libraries::open_ahead();
     probe(ordinal)?;
     let device = ordinal as sys::CUdevice;
     let facts = Facts::of_device(device)?;

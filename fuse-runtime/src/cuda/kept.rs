@@ -100,6 +100,11 @@ impl Usage {
         self.peak.load(Ordering::Relaxed)
     }
 
+    /// Forgets a peak above this one.
+    pub(super) fn lower_peak(&self, peak: usize) {
+        self.peak.store(self.now().max(peak), Ordering::Relaxed);
+    }
+
     /// Makes what is in use now the new peak.
     pub(super) fn reset_peak(&self) {
         self.peak.store(self.now(), Ordering::Relaxed);

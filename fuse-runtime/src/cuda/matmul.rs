@@ -41,6 +41,8 @@ pub(crate) struct Matmul {
     pub relu: bool,
     /// Whether f32 operands may be rounded to TF32 (`precision = "high"`).
     pub tf32: bool,
+    /// Whether the fastest algorithm is wanted, if it is known.
+    pub tuned: bool,
 }
 
 /// Where a matrix, or a batch of them, lies; strides are in elements.
@@ -144,6 +146,7 @@ pub(super) struct Problem {
     pub(super) dtype: DType,
     pub(super) out_dtype: DType,
     pub(super) tf32: bool,
+    pub(super) tuned: bool,
     pub(super) bias: bool,
     pub(super) relu: bool,
     pub(super) batch: i32,
@@ -175,7 +178,7 @@ pub(super) struct Stored {
 impl Problem {
     /// The problem, unless the library has no such type or layout, or there is nothing to multiply.
     pub(super) fn of(matmul: &Matmul) -> Option<Problem> {
-        let Matmul { dtype, out_dtype, m, n, k, bias, relu, tf32, .. } = *matmul;
+        let Matmul { dtype, out_dtype, m, n, k, bias, relu, tf32, tuned, .. } = *matmul;
         let multiplies = matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::BF16);
         let gives = out_dtype == dtype || (dtype.is_half() && out_dtype == DType::F32);
         if !multiplies || !gives || [m, n, k, matmul.batch].contains(&0) {
@@ -188,7 +191,7 @@ impl Problem {
         let rounds_once = !dtype.is_half() || [left, right, out].iter().all(Stored::is_in_runs);
         let batch = i32::try_from(matmul.batch).ok().filter(|_| bias.is_none() || rounds_once)?;
         let tf32 = tf32 && dtype == DType::F32;
-        Some(Problem { dtype, out_dtype, tf32, bias: bias.is_some(), relu, batch, left, right, out })
+        Some(Problem { dtype, out_dtype, tf32, tuned, bias: bias.is_some(), relu, batch, left, right, out })
     }
 }
 
@@ -245,6 +248,7 @@ mod tests {
             bias: None,
             relu: false,
             tf32: false,
+            tuned: false,
         }
     }
 

@@ -274,6 +274,11 @@ impl Context {
         self.usage.peak()
     }
 
+    /// Forgets a peak above this one, which came from something that is not the program's.
+    pub(crate) fn lower_peak(&self, peak: usize) {
+        self.usage.lower_peak(peak);
+    }
+
     /// Makes what is in use now the new peak.
     pub fn reset_peak_memory_stats(&self) {
         self.usage.reset_peak();

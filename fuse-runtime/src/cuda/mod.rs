@@ -1,9 +1,12 @@
 //! The CUDA layer: everything the runtime asks of the driver, NVRTC and cuBLASLt.
 //!
 //! - `driver` opens a GPU once per process as a [`Context`]: primary context, one stream, facts of the device.
+//! - `libraries` opens those beside the driver, ahead of their use.
 //! - `memory` holds device memory as [`Buffer`]s from the driver's stream-ordered pool.
 //! - `mailbox` reads a few bytes from the device, faster than a copy.
 //! - `nvrtc` compiles a source to a cubin, `cache` and `disk` keep what was compiled.
+//! - `section` cuts out of a function's text what one kernel is compiled from.
+//! - `clock` times launches.
 //! - `module` loads a cubin as `Function`s and launches them with `Args`.
 //! - `graph` makes one launch of many.
 //! - `fault` is the record in which kernels note an index out of range or a division by zero.
@@ -26,6 +29,7 @@
 
 mod args;
 mod cache;
+mod clock;
 mod condition;
 mod cublaslt;
 mod disk;
@@ -33,6 +37,7 @@ mod driver;
 mod fault;
 mod graph;
 mod kept;
+mod libraries;
 mod mailbox;
 mod matmul;
 mod memory;
@@ -41,6 +46,7 @@ mod nvrtc;
 mod once;
 mod recorder;
 mod restore;
+mod section;
 mod status;
 mod strided;
 #[cfg(test)]
@@ -51,6 +57,8 @@ pub use driver::{Context, Facts};
 pub use memory::Buffer;
 
 pub(crate) use args::{Args, Mark};
+pub(crate) use cache::text_key;
+pub(crate) use clock::Clock;
 pub(crate) use driver::probe;
 pub(crate) use fault::FaultRecord;
 pub(crate) use graph::{Graph, Node, Work, graphs};

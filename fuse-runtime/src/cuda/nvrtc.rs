@@ -1,7 +1,7 @@
 //! Compiling CUDA text to machine code of one architecture with NVRTC.
 
 use super::cache::Program;
-use crate::env;
+use super::libraries::open_for_good;
 use crate::error::{Error, Result};
 use crate::log::{self, Topic};
 use cudarc::nvrtc::sys::{self, nvrtcResult};
@@ -35,8 +35,7 @@ impl Nvrtc {
     pub(super) fn detect() -> Option<Nvrtc> {
         static FOUND: OnceLock<Option<Nvrtc>> = OnceLock::new();
         *FOUND.get_or_init(|| {
-            // SAFETY: this only opens and closes the library; its initialisers have no preconditions.
-            let present = !env::is_without("nvrtc") && unsafe { sys::is_culib_present() };
+            let present = open_for_good("nvrtc");
             let (mut major, mut minor) = (0, 0);
             // SAFETY: the library is there and writes two numbers.
             let known = present && unsafe { sys::nvrtcVersion(&mut major, &mut minor) } == nvrtcResult::NVRTC_SUCCESS;

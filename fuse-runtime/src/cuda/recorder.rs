@@ -50,6 +50,8 @@ pub(super) struct Recorder {
     notes: Mutex<Notes>,
     programs: Mutex<HashSet<Key>>,
     compiles: AtomicBool,
+    /// Whether a launch is said to take as many microseconds as it has threads a block.
+    times_by_threads: AtomicBool,
     next_address: AtomicU64,
     in_use: AtomicUsize,
     memory: usize,
@@ -105,6 +107,7 @@ impl Recorder {
             notes: Mutex::default(),
             programs: Mutex::default(),
             compiles: AtomicBool::new(false),
+            times_by_threads: AtomicBool::new(false),
             next_address: AtomicU64::new(0x7000_0000_0000),
             in_use: AtomicUsize::new(0),
             memory,
@@ -164,6 +167,25 @@ impl Context {
     pub(crate) fn compile_recorded(&self) {
         if let Backend::Recording(recorder) = &self.backend {
             recorder.compiles.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Makes a recording context say that a launch takes as many microseconds as it has threads a block; without this, all take
+    /// one.
+    pub(crate) fn time_by_threads(&self) {
+        if let Backend::Recording(recorder) = &self.backend {
+            recorder.times_by_threads.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// How long the latest launch would have taken, in microseconds.
+    pub(super) fn recorded_time(&self) -> f64 {
+        let Backend::Recording(recorder) = &self.backend else { return 1.0 };
+        match lock(&recorder.notes).list.last() {
+            Some(Note::Launch { block, .. }) if recorder.times_by_threads.load(Ordering::Relaxed) => {
+                f64::from(block[0])
+            }
+            _ => 1.0,
         }
     }
 

@@ -49,7 +49,7 @@ impl Program {
             plan,
             params: params.to_vec(),
             mode: Mode::Default,
-            functions: Functions::default(),
+            functions: Functions::new(None),
             interpreted: OnceLock::new(),
             source: OnceLock::new(),
         }
@@ -63,6 +63,11 @@ impl Program {
     /// The same with calls tuned for something.
     pub fn with_mode(self, mode: Mode) -> Self {
         Program { mode, ..self }
+    }
+
+    /// The same with kernels whose extents differ from call to call, or do not, where the attribute says so.
+    pub fn with_dynamic(self, dynamic: Option<bool>) -> Self {
+        Program { functions: Functions::new(dynamic), ..self }
     }
 
     /// The CUDA text.

@@ -11,6 +11,8 @@ use std::sync::Arc;
 pub struct Launch {
     /// The name of the kernel; `matmul` for a product by the library, `graph` for a graph.
     pub kernel: String,
+    /// Threads in a block; none of a product or a graph.
+    pub threads: u32,
     /// The packed arguments; none of a product or a graph.
     pub args: Vec<u8>,
     /// What a graph launches.
@@ -28,15 +30,20 @@ pub fn launches() -> Vec<Launch> {
 }
 
 fn launch(noted: Recorded) -> Launch {
-    let named = |kernel: &str| Launch { kernel: kernel.to_owned(), args: Vec::new(), inside: Vec::new() };
+    let named = |kernel: &str| Launch { kernel: kernel.to_owned(), threads: 0, args: Vec::new(), inside: Vec::new() };
     match noted {
-        Recorded::Launch { entry, args, .. } => Launch { args: args.into(), ..named(&entry) },
+        Recorded::Launch { entry, block, args, .. } => Launch { threads: block[0], args: args.into(), ..named(&entry) },
         Recorded::Matmul(_) => named("matmul"),
         Recorded::Loop => named("while"),
         Recorded::Graph { launches, .. } => {
             Launch { inside: launches.into_iter().map(launch).collect(), ..named("graph") }
         }
     }
+}
+
+/// From now on a launch takes as many microseconds as it has threads a block, for tests of what is chosen by timing.
+pub fn time_by_threads() {
+    context().time_by_threads();
 }
 
 /// How many CUDA graphs there are in this process, on any device.

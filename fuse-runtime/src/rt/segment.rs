@@ -114,7 +114,9 @@ impl Segment {
             return found;
         }
         let mode = crate::env::mode().unwrap_or(self.config.mode);
-        let program = |plan: &Plan| Program::new(plan, params).with_source(self.cuda).with_mode(mode);
+        let dynamic = self.config.dynamic;
+        let program =
+            |plan: &Plan| Program::new(plan, params).with_source(self.cuda).with_mode(mode).with_dynamic(dynamic);
         let programs = self.plans().iter().map(program).collect();
         let made = Arc::new(Instance { params: params.to_vec(), programs });
         let mut list = self.programs.write().unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -244,6 +244,7 @@ fn threads_multiply_at_once() {
                 bias: None,
                 relu: false,
                 tf32: false,
+                tuned: false,
             };
             scope.spawn(move || (0..50).for_each(|_| check_product(context, matmul, [2 * k, k * 4], false)));
         }
@@ -264,8 +265,21 @@ fn the_library_multiplies_every_type_and_layout() {
         ] {
             let lens = [batch * 24 * 32, batch * 16 * 48];
             for (bias, relu) in [(false, false), (true, false), (true, true), (false, true)] {
-                let matmul =
-                    Matmul { dtype, out_dtype: dtype, batch, m, n, k, a, b, c: a, bias: None, relu, tf32: false };
+                let matmul = Matmul {
+                    dtype,
+                    out_dtype: dtype,
+                    batch,
+                    m,
+                    n,
+                    k,
+                    a,
+                    b,
+                    c: a,
+                    bias: None,
+                    relu,
+                    tf32: false,
+                    tuned: false,
+                };
                 check_product(&context, matmul, lens, bias);
             }
         }
@@ -297,7 +311,8 @@ fn only_high_precision_rounds_to_tf32() {
                     c: c_matrix,
                     bias: None,
                     relu: false,
-                    tf32
+                    tf32,
+                    tuned: false
                 })
                 .unwrap()
         );
@@ -324,6 +339,7 @@ fn relu_of_the_library_keeps_nan() {
         bias,
         relu: true,
         tf32: false,
+        tuned: false,
     };
     assert!(context.matmul(&matmul).unwrap());
     assert!(download(&c).iter().all(|value| value.is_nan()));
@@ -348,6 +364,7 @@ fn a_graph_launches_kernels_and_products_where_their_memory_moved() {
         bias: None,
         relu: false,
         tf32: false,
+        tuned: false,
     };
     let eye: Vec<f32> = (0..N * N).map(|k| if k / N == k % N { 2.0 } else { 0.0 }).collect();
     let values: Vec<f32> = (0..N * N).map(|k| k as f32).collect();

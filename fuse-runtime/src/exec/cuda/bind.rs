@@ -41,6 +41,11 @@ pub(super) fn bind(kernel: &Kernel, buffers: &mut Buffers<'_>, sizes: &Sizes) ->
 }
 
 impl Address {
+    /// Memory that is kept alive elsewhere.
+    pub fn new(start: u64, axis: [i64; 2]) -> Self {
+        Address { _tensor: None, start, axis }
+    }
+
     fn of(operand: Operand) -> Self {
         let start = start(&operand);
         match operand {

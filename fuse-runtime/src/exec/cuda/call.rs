@@ -25,6 +25,8 @@ pub(crate) struct CudaCall<'a> {
     pub contract: bool,
     /// What the generic element types of the text stand for.
     pub params: &'a [DType],
+    /// Whether the fastest way of walking its kernels is to be found, as `max-autotune` asks.
+    pub tunes: bool,
     /// Kernels that have been loaded.
     pub functions: &'a Functions,
     /// The sizes of the call.

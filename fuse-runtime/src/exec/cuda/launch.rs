@@ -3,19 +3,25 @@
 use super::bind::{Bound, bind};
 use super::call::CudaCall;
 use super::scratch::counters;
+use super::texts::KernelTexts;
+use super::tune::Tuned;
 use crate::cuda::{Args, Buffer, Function, Mark};
 use crate::error::{Error, Result};
 use crate::exec::buffers::Buffers;
 use crate::rt::{Scalar, scalar_as};
-use fuse_compiler::plan::abi::{self, Arg, Geometry, Launch, Variant};
+use fuse_compiler::plan::abi::{self, Arg, Choice, Geometry, Launch, Variant};
 use fuse_compiler::plan::{Expr, Kernel, Matmul, Phases};
 use fuse_compiler::types::DType;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// What a program keeps between its calls on GPUs.
-#[derive(Default)]
 pub(crate) struct Functions {
+    /// Which texts its kernels have.
+    texts: KernelTexts,
+    /// How its kernels are walked fastest, where that was timed.
+    pub(super) tuned: Tuned,
     /// Loaded kernels, by device, kernel and variant.
     loaded: RwLock<HashMap<(usize, String, Variant), Function>>,
     /// Launches made ready, by device, kernel and layouts.
@@ -34,6 +40,16 @@ unsafe impl Sync for Functions {}
 const PREPARED: usize = 256;
 
 impl Functions {
+    /// Nothing yet; `dynamic` is that of the attribute.
+    pub fn new(dynamic: Option<bool>) -> Self {
+        Functions {
+            texts: KernelTexts::new(dynamic),
+            tuned: Tuned::default(),
+            loaded: RwLock::default(),
+            prepared: RwLock::default(),
+        }
+    }
+
     /// A kernel in a variant; compiled the first time it is asked for.
     pub(super) fn get(&self, call: &CudaCall<'_>, kernel: &Kernel, variant: &Variant) -> Result<Function> {
         let key = (call.ordinal, kernel.name.clone(), variant.clone());
@@ -47,14 +63,9 @@ impl Functions {
         Ok(function)
     }
 
-    /// Whether a kernel was loaded on a device.
-    pub(super) fn has_some(&self, ordinal: usize) -> bool {
-        read(&self.loaded).keys().any(|(on, ..)| *on == ordinal)
-    }
-
     /// What can be known of a launch from its layouts.
     pub(super) fn prepare(&self, call: &CudaCall<'_>, kernel: &Kernel, geometry: &Geometry) -> Result<Arc<Prepared>> {
-        self.prepare_as(call, kernel, geometry, || Prepared::kernel(call, kernel, geometry))
+        self.prepare_as(call, kernel, geometry, |often| Prepared::kernel(call, kernel, geometry, often))
     }
 
     /// The same of a matmul template, see [`Variant::product`].
@@ -64,7 +75,7 @@ impl Functions {
         matmul: &Matmul,
         axes: &Geometry,
     ) -> Result<Arc<Prepared>> {
-        self.prepare_as(call, &matmul.epilogue, axes, || Prepared::product(call, matmul, axes))
+        self.prepare_as(call, &matmul.epilogue, axes, |often| Prepared::product(call, matmul, axes, often))
     }
 
     fn prepare_as(
@@ -72,19 +83,26 @@ impl Functions {
         call: &CudaCall<'_>,
         kernel: &Kernel,
         geometry: &Geometry,
-        make: impl FnOnce() -> Result<Prepared>,
+        make: impl FnOnce(bool) -> Result<Prepared>,
     ) -> Result<Arc<Prepared>> {
         let key = (call.ordinal, std::ptr::from_ref(kernel), geometry.clone());
-        if let Some(prepared) = read(&self.prepared).get(&key) {
+        let found = read(&self.prepared).get(&key).cloned();
+        if let Some(prepared) = found.as_ref().filter(|prepared| !prepared.wants_own_text()) {
             return Ok(prepared.clone());
         }
-        let prepared = Arc::new(make()?);
+        // Layouts that come again are worth a text of their own, and so are those of functions that are to be tuned.
+        let prepared = Arc::new(make(found.is_some() || call.tunes)?);
         let mut all = write(&self.prepared);
         if all.len() >= PREPARED {
             all.clear();
         }
         all.insert(key, prepared.clone());
         Ok(prepared)
+    }
+
+    /// Makes a launch ready anew when it is next asked for.
+    pub(super) fn forget(&self, call: &CudaCall<'_>, kernel: &Kernel, geometry: &Geometry) {
+        write(&self.prepared).remove(&(call.ordinal, std::ptr::from_ref(kernel), geometry.clone()));
     }
 }
 
@@ -106,6 +124,9 @@ fn name_and_value(define: &str) -> (&str, String) {
 /// Launches a generated kernel.
 pub(super) fn launch_kernel(call: &CudaCall<'_>, kernel: &Kernel, buffers: &mut Buffers<'_>) -> Result<()> {
     let bound = bind(kernel, buffers, call.sizes)?;
+    if call.tunes && !call.context.is_tracing() {
+        call.tune(kernel, &bound);
+    }
     call.functions.prepare(call, kernel, &bound.geometry)?.launch(call, kernel, &bound, [0; 2])
 }
 
@@ -115,6 +136,9 @@ pub(super) struct Prepared {
     function: Option<Function>,
     launch: Launch,
     args: Vec<Part>,
+    /// Whether there will be a text of its own for the layout if it comes again.
+    may_change: bool,
+    launched: AtomicBool,
 }
 
 /// An argument, packed already if it follows from the layouts.
@@ -124,23 +148,31 @@ enum Part {
 }
 
 impl Prepared {
-    /// A launch of a kernel over axes that are not collapsed yet.
-    fn kernel(call: &CudaCall<'_>, kernel: &Kernel, geometry: &Geometry) -> Result<Self> {
+    /// A launch of a kernel over axes that are not collapsed yet; `often`: whether they have come before.
+    fn kernel(call: &CudaCall<'_>, kernel: &Kernel, geometry: &Geometry, often: bool) -> Result<Self> {
         let axes = geometry.collapse(kernel);
-        let target = call.context.facts().target();
-        let variant = Variant::choose(kernel, &axes, &target);
-        let launch = variant.launch(kernel, &axes, &target);
+        let best = call.best(kernel, &axes);
+        let Choice { variant, may_change } = call.functions.texts.choose(call.ordinal, kernel, &best, &axes, often);
+        Ok(Prepared { may_change, ..Prepared::walked(call, kernel, &axes, &variant)? })
+    }
+
+    /// A launch of a kernel over collapsed axes in a variant that serves them.
+    pub(super) fn walked(call: &CudaCall<'_>, kernel: &Kernel, axes: &Geometry, variant: &Variant) -> Result<Self> {
+        let axes = axes.padded(variant.outer, variant.inner);
+        let launch = variant.launch(kernel, &axes, &call.context.facts().target());
         let nothing = axes.rows() == 0 && !Phases::of(kernel).has_finish();
-        Prepared::new(call, kernel, (&axes, &variant), launch, abi::arguments(kernel), nothing)
+        Prepared::new(call, kernel, (&axes, variant), launch, abi::arguments(kernel), nothing)
     }
 
     /// A launch of a matmul template over the axes that [`Variant::product`] takes.
-    fn product(call: &CudaCall<'_>, matmul: &Matmul, axes: &Geometry) -> Result<Self> {
+    fn product(call: &CudaCall<'_>, matmul: &Matmul, axes: &Geometry, often: bool) -> Result<Self> {
         let kernel = &matmul.epilogue;
-        let variant = Variant::product(kernel, matmul.dtype, axes);
+        let best = Variant::product(kernel, matmul.dtype, axes);
+        let Choice { variant, may_change } = call.functions.texts.choose(call.ordinal, kernel, &best, axes, often);
         let launch = variant.launch_product(axes);
         let args = abi::matmul_arguments(kernel);
-        Prepared::new(call, kernel, (axes, &variant), launch, args, axes.rows() == 0)
+        let prepared = Prepared::new(call, kernel, (axes, &variant), launch, args, axes.rows() == 0)?;
+        Ok(Prepared { may_change, ..prepared })
     }
 
     fn new(
@@ -167,12 +199,19 @@ impl Prepared {
             Arg::Product => longs(&[axes.outer.as_slice(), &axes.inner].concat()),
             open => Part::Open(open),
         };
-        Ok(Prepared { function, launch, args: args.into_iter().map(part).collect() })
+        let (args, launched) = (args.into_iter().map(part).collect(), AtomicBool::new(false));
+        Ok(Prepared { function, launch, args, may_change: false, launched })
+    }
+
+    /// Whether the layout was launched before with a text that it shares, and may have one of its own.
+    fn wants_own_text(&self) -> bool {
+        self.may_change && self.launched.load(Ordering::Relaxed)
     }
 
     /// Launches with the operands of a call; a matmul template also takes the addresses of its matrices.
     pub fn launch(&self, call: &CudaCall<'_>, kernel: &Kernel, bound: &Bound, matrices: [u64; 2]) -> Result<()> {
         let Some(function) = &self.function else { return Ok(()) };
+        self.launched.store(true, Ordering::Relaxed);
         let beside = Beside::new(call, &self.launch)?;
         let mut args = Args::new();
         for part in &self.args {

@@ -122,7 +122,11 @@ impl Product {
                 bias: bias.as_ref().map(RawTensor::address),
                 relu: matmul.lib.relu,
                 tf32: matmul.tf32,
+                tuned: call.tunes,
             };
+            if call.tunes && !call.context.is_tracing() {
+                call.context.tune_product(&problem)?;
+            }
             if !call.context.matmul(&problem)? {
                 return Ok(false);
             }

@@ -8,6 +8,8 @@ mod matmul;
 mod run;
 mod scratch;
 mod tape;
+mod texts;
+mod tune;
 mod warm;
 
 pub(crate) use call::{Names, describe_fault};

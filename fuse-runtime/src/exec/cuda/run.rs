@@ -110,7 +110,8 @@ pub(super) fn steps(
     let (program, scalars) = (call.program, call.scalars);
     let (source, contract) = (program.source(), program.plan.contract);
     let (params, functions) = (&program.params, &program.functions);
-    let cuda = CudaCall { context, ordinal, source, contract, params, functions, sizes, scalars, draws, number };
+    let tunes = program.mode == Mode::MaxAutotune;
+    let cuda = CudaCall { context, ordinal, source, contract, params, tunes, functions, sizes, scalars, draws, number };
     cuda.warm(&program.plan, || Buffers::new(call, sizes));
     let mut buffers = Buffers::new(call, sizes);
     for (k, step) in (0..).zip(&program.plan.steps) {

@@ -14,15 +14,26 @@ use fuse_compiler::plan::{Kernel, Matmul, Plan, Step};
 use rayon::prelude::*;
 
 impl CudaCall<'_> {
-    /// Compiles what the call will launch, if it is the first of its plan on this device and launches several kernels. A call
-    /// that is taken down is not the first, and must not do anything twice.
+    /// Compiles what the call will launch, if it launches several kernels that are not ready for its layouts. A call that is
+    /// taken down has come before, and must not do anything twice.
     pub fn warm<'b>(&self, plan: &Plan, buffers: impl FnOnce() -> Buffers<'b>) {
-        if plan.steps.len() > 1 && !self.context.is_tracing() && !self.functions.has_some(self.ordinal) {
+        if plan.steps.len() > 1 && !self.context.is_tracing() {
             let needed = self.needed(plan, &mut buffers());
-            needed.par_iter().for_each(|needed| match needed {
-                Needed::Kernel(kernel, geometry) => drop(self.functions.prepare(self, kernel, geometry)),
-                Needed::Template(matmul, axes) => drop(self.functions.prepare_product(self, matmul, axes)),
-            });
+            let multiplies = plan.steps.iter().any(|step| matches!(step, Step::Matmul(_)));
+            let open = || {
+                if multiplies {
+                    self.context.open_library()
+                }
+            };
+            let load = || {
+                needed.par_iter().for_each(|needed| match needed {
+                    // What is to be timed is compiled when all its candidates are.
+                    Needed::Kernel(kernel, geometry) if self.tunes && !self.is_tuned(kernel, geometry) => {}
+                    Needed::Kernel(kernel, geometry) => drop(self.functions.prepare(self, kernel, geometry)),
+                    Needed::Template(matmul, axes) => drop(self.functions.prepare_product(self, matmul, axes)),
+                })
+            };
+            rayon::join(open, load);
         }
     }
 
