@@ -15,6 +15,9 @@ const LARGEST: usize = 1 << 20;
 const MOST: usize = 64 << 20;
 /// Blocks are multiples of this, as the driver aligns them.
 const GRAIN: usize = 512;
+/// All blocks are multiples of this: kernels copy aligned runs of so many bytes, the last of which may begin in an operand's last
+/// element.
+const RUN: usize = 16;
 
 /// Kept blocks, by size.
 pub(super) struct Kept {
@@ -37,7 +40,7 @@ impl Kept {
     /// How large a block for so many bytes is: a few sizes up to the largest that is kept, so that others find it useful.
     pub(super) fn size(&self, len: usize) -> usize {
         match len {
-            _ if self.most == 0 || len > LARGEST => len,
+            _ if self.most == 0 || len > LARGEST => len.next_multiple_of(RUN),
             _ => {
                 // A quarter of the power of two below: at most a quarter of a block is wasted.
                 let step = (len.next_power_of_two() / 8).max(GRAIN);
@@ -128,7 +131,7 @@ mod tests {
             assert!(size - len < GRAIN.max(len / 4 + 1), "{len}: {size}");
             assert_eq!(kept.size(size), size);
         }
-        assert_eq!(kept.size(LARGEST + 1), LARGEST + 1);
+        assert_eq!(kept.size(LARGEST + 1), LARGEST + RUN);
     }
 
     #[test]

@@ -434,8 +434,8 @@ template <class R> struct fuse_tree {
 };
 
 // The values of blocks, joined without a barrier a block: every warp leaves its part of a block in shared memory, and all
-// threads join what is there at the end, or now and then where a row is not SHORT. ID tells the reductions of a kernel apart.
-template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS, bool SHORT> struct fuse_blocks {
+// threads join what is there now and then and at the end. ID tells the reductions of a kernel apart.
+template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_blocks {
     using Acc = typename R::Acc;
     static constexpr int PENDING = 16, WARPS = TEAM_SIZE / 32, PARTS = GROUPS * WARPS;
     fuse_tree<R> tree;
@@ -458,7 +458,7 @@ template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS, bool SHORT> struc
             if (threadIdx.x % 32 == 0) parts(pending)[g * WARPS + threadIdx.x / 32] = warp;
         }
         ++pending;
-        if (!SHORT && pending == PENDING) join();
+        if (pending == PENDING) join();
     }
 
     __device__ __forceinline__ Acc value(int block) { return fuse_over_lanes<R, PARTS>(parts(block)[threadIdx.x % PARTS]); }
@@ -474,26 +474,8 @@ template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS, bool SHORT> struc
     // The value of all blocks, known to every thread.
     __device__ __forceinline__ Acc total()
     {
-        if constexpr (SHORT) {
-            // A lane for each block. Blocks that are not there are left out: even a neutral value may change a sign.
-            __syncthreads();
-            const int lane = threadIdx.x % 32;
-            Acc all = R::none();
-            for (int block = 0; block < pending; ++block) {
-                const Acc x = value(block);
-                if (lane == block) all = x;
-            }
-#pragma unroll
-            for (int s = 1; s < PENDING; s *= 2) {
-                const Acc other = fuse_shuffle(all, s);
-                if ((lane ^ s) / s * s < pending) all = R::join(all, other);
-            }
-            __syncthreads();
-            return fuse_from_first(all);
-        } else {
-            join();
-            return tree.total();
-        }
+        join();
+        return tree.total();
     }
 };
 
@@ -515,18 +497,25 @@ static __device__ __forceinline__ bool fuse_last(unsigned* counter, unsigned blo
 // Reads what another block of this launch wrote, past the first-level cache.
 template <class A> static __device__ __forceinline__ A fuse_fresh(const A* from)
 {
+    union Words {
+        A value;
+        unsigned word[(sizeof(A) + 3) / 4];
+        __device__ __forceinline__ Words() : word{} {}
+    } to;
+    const unsigned* const words = (const unsigned*)from;
     if constexpr (sizeof(A) == 1) {
-        return *(const volatile A*)from;
-    } else {
-        union Words {
-            A value;
-            unsigned word[sizeof(A) / 4];
-            __device__ __forceinline__ Words() : word{} {}
-        } words;
+        asm volatile("ld.relaxed.gpu.global.u8 %0, [%1];" : "=r"(to.word[0]) : "l"(from) : "memory");
+    } else if constexpr (alignof(A) == 16) {
 #pragma unroll
-        for (int k = 0; k < (int)(sizeof(A) / 4); ++k) words.word[k] = ((const volatile unsigned*)from)[k];
-        return words.value;
+        for (int k = 0; k < (int)(sizeof(A) / 4); k += 4)
+            asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(to.word[k]), "=r"(to.word[k + 1]), "=r"(to.word[k + 2]), "=r"(to.word[k + 3]) : "l"(words + k) : "memory");
+    } else {
+#pragma unroll
+        for (int k = 0; k < (int)(sizeof(A) / 4); ++k)
+            asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(to.word[k]) : "l"(words + k) : "memory");
     }
+    return to.value;
 }
 
 // Joins the chunks of one row, at most 1024, in the lanes' tree; called by all 256 threads of a block.
@@ -622,8 +611,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_argmax_max(
         long long* argmax1_row = argmax1_ptr + fuse_offset(at, argmax1_strides);
         float* max2_row = max2_ptr + fuse_offset(at, max2_strides);
         constexpr int GROUPS1 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
-        fuse_blocks<1, fuse_arg<float, true>, TEAM, VEC, GROUPS1, false> argmax_blocks(inner.points);
-        fuse_blocks<2, fuse_largest<float>, TEAM, VEC, GROUPS1, false> max3_blocks(inner.points);
+        fuse_blocks<1, fuse_arg<float, true>, TEAM, VEC, GROUPS1> argmax_blocks(inner.points);
+        fuse_blocks<2, fuse_largest<float>, TEAM, VEC, GROUPS1> max3_blocks(inner.points);
         for (IDX block = 0; block < len; block += 16384) {
             fuse_lanes<fuse_arg<float, true>, TEAM, VEC, GROUPS1> argmax_lanes;
             fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS1> max3_lanes;
@@ -691,8 +680,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_argmax_max(
     long long* argmax1_row = argmax1_ptr + fuse_offset(at, argmax1_strides);
     float* max2_row = max2_ptr + fuse_offset(at, max2_strides);
     constexpr int GROUPS1 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
-    fuse_blocks<1, fuse_arg<float, true>, TEAM, VEC, GROUPS1, false> argmax_blocks(inner.points);
-    fuse_blocks<2, fuse_largest<float>, TEAM, VEC, GROUPS1, false> max3_blocks(inner.points);
+    fuse_blocks<1, fuse_arg<float, true>, TEAM, VEC, GROUPS1> argmax_blocks(inner.points);
+    fuse_blocks<2, fuse_largest<float>, TEAM, VEC, GROUPS1> max3_blocks(inner.points);
     const IDX chunk_end = min(len, (chunk + 1) * chunk_len);
     for (IDX block = chunk * chunk_len; block < chunk_end; block += 16384) {
         fuse_lanes<fuse_arg<float, true>, TEAM, VEC, GROUPS1> argmax_lanes;

@@ -198,18 +198,25 @@ static __device__ __forceinline__ bool fuse_last(unsigned* counter, unsigned blo
 // Reads what another block of this launch wrote, past the first-level cache.
 template <class A> static __device__ __forceinline__ A fuse_fresh(const A* from)
 {
+    union Words {
+        A value;
+        unsigned word[(sizeof(A) + 3) / 4];
+        __device__ __forceinline__ Words() : word{} {}
+    } to;
+    const unsigned* const words = (const unsigned*)from;
     if constexpr (sizeof(A) == 1) {
-        return *(const volatile A*)from;
-    } else {
-        union Words {
-            A value;
-            unsigned word[sizeof(A) / 4];
-            __device__ __forceinline__ Words() : word{} {}
-        } words;
+        asm volatile("ld.relaxed.gpu.global.u8 %0, [%1];" : "=r"(to.word[0]) : "l"(from) : "memory");
+    } else if constexpr (alignof(A) == 16) {
 #pragma unroll
-        for (int k = 0; k < (int)(sizeof(A) / 4); ++k) words.word[k] = ((const volatile unsigned*)from)[k];
-        return words.value;
+        for (int k = 0; k < (int)(sizeof(A) / 4); k += 4)
+            asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(to.word[k]), "=r"(to.word[k + 1]), "=r"(to.word[k + 2]), "=r"(to.word[k + 3]) : "l"(words + k) : "memory");
+    } else {
+#pragma unroll
+        for (int k = 0; k < (int)(sizeof(A) / 4); ++k)
+            asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(to.word[k]) : "l"(words + k) : "memory");
     }
+    return to.value;
 }
 
 // The canonical column order: chunks of at most 256, each of a multiple of 256 rows.

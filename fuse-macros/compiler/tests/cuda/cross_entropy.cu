@@ -477,8 +477,8 @@ template <class R> struct fuse_tree {
 };
 
 // The values of blocks, joined without a barrier a block: every warp leaves its part of a block in shared memory, and all
-// threads join what is there at the end, or now and then where a row is not SHORT. ID tells the reductions of a kernel apart.
-template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS, bool SHORT> struct fuse_blocks {
+// threads join what is there now and then and at the end. ID tells the reductions of a kernel apart.
+template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_blocks {
     using Acc = typename R::Acc;
     static constexpr int PENDING = 16, WARPS = TEAM_SIZE / 32, PARTS = GROUPS * WARPS;
     fuse_tree<R> tree;
@@ -501,7 +501,7 @@ template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS, bool SHORT> struc
             if (threadIdx.x % 32 == 0) parts(pending)[g * WARPS + threadIdx.x / 32] = warp;
         }
         ++pending;
-        if (!SHORT && pending == PENDING) join();
+        if (pending == PENDING) join();
     }
 
     __device__ __forceinline__ Acc value(int block) { return fuse_over_lanes<R, PARTS>(parts(block)[threadIdx.x % PARTS]); }
@@ -517,47 +517,237 @@ template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS, bool SHORT> struc
     // The value of all blocks, known to every thread.
     __device__ __forceinline__ Acc total()
     {
-        if constexpr (SHORT) {
-            // A lane for each block. Blocks that are not there are left out: even a neutral value may change a sign.
-            __syncthreads();
-            const int lane = threadIdx.x % 32;
-            Acc all = R::none();
-            for (int block = 0; block < pending; ++block) {
-                const Acc x = value(block);
-                if (lane == block) all = x;
-            }
-#pragma unroll
-            for (int s = 1; s < PENDING; s *= 2) {
-                const Acc other = fuse_shuffle(all, s);
-                if ((lane ^ s) / s * s < pending) all = R::join(all, other);
-            }
-            __syncthreads();
-            return fuse_from_first(all);
-        } else {
-            join();
-            return tree.total();
-        }
+        join();
+        return tree.total();
     }
 };
 
-// A copy from global to shared memory that goes on behind the thread (compute capability 8.0 and up): BYTES are 4, 8 or 16.
-template <int BYTES> static __device__ __forceinline__ void fuse_fetch(void* to, const void* from)
-{
-    const unsigned shared = (unsigned)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared), "l"(from), "n"(BYTES) : "memory");
-}
+// The values of a few blocks, at most 16: every thread leaves its lanes of a block in shared memory, and all lanes of all
+// blocks are joined at once at the end. ID tells the reductions of a kernel apart; `room` has 1024 values a block.
+template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_few_blocks {
+    using Acc = typename R::Acc;
+    // Neighbouring lanes that one thread joins, and warps that have a block together.
+    static constexpr int LANES = 8, WARPS = 1024 / LANES / 32;
+    struct alignas(16) Lanes { Acc of[LANES]; };
+    Acc* room;
 
-// Ends a group of copies.
-static __device__ __forceinline__ void fuse_end_fetches() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+    __device__ __forceinline__ fuse_few_blocks(void* room) : room((Acc*)room) {}
 
-// Waits until no more than `behind` of this thread's last groups are on their way.
-static __device__ __forceinline__ void fuse_await_fetches(int behind)
-{
-    if (behind >= 3) asm volatile("cp.async.wait_group 3;" ::: "memory");
-    else if (behind == 2) asm volatile("cp.async.wait_group 2;" ::: "memory");
-    else if (behind == 1) asm volatile("cp.async.wait_group 1;" ::: "memory");
-    else asm volatile("cp.async.wait_group 0;" ::: "memory");
-}
+    __device__ __forceinline__ void* end(int blocks) const { return room + blocks * 1024; }
+
+    __device__ __forceinline__ void put(int block, const fuse_lanes<R, TEAM_SIZE, PER, GROUPS>& lanes)
+    {
+        struct alignas(sizeof(Acc) * PER < 16 ? sizeof(Acc) * PER : 16) Some { Acc of[PER]; };
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g) *(Some*)(room + block * 1024 + (g * TEAM_SIZE + threadIdx.x) * PER) = *(const Some*)lanes.lane[g];
+    }
+
+    // The value of all blocks, known to every thread.
+    __device__ __forceinline__ Acc total(int count)
+    {
+        __shared__ alignas(16) unsigned char bytes[sizeof(Acc) * 16 * WARPS];
+        Acc* const warps = (Acc*)bytes;
+        __syncthreads();
+        for (int n = threadIdx.x; n < count * 32 * WARPS; n += TEAM_SIZE) {
+            Lanes lanes = *(const Lanes*)(room + n * LANES);
+#pragma unroll
+            for (int s = 1; s < LANES; s *= 2)
+#pragma unroll
+                for (int k = 0; k + s < LANES; k += 2 * s) lanes.of[k] = R::join(lanes.of[k], lanes.of[k + s]);
+            const Acc warp = fuse_over_lanes<R, 32>(lanes.of[0]);
+            if (n % 32 == 0) warps[n / 32] = warp;
+        }
+        __syncthreads();
+        // A lane for each block. Blocks that are not there are left out: even a neutral value may change a sign.
+        const int lane = threadIdx.x % 32;
+        Acc all = R::none();
+        if (lane < count) {
+            Acc of[WARPS];
+#pragma unroll
+            for (int k = 0; k < WARPS; ++k) of[k] = warps[lane * WARPS + k];
+#pragma unroll
+            for (int s = 1; s < WARPS; s *= 2)
+#pragma unroll
+                for (int k = 0; k + s < WARPS; k += 2 * s) of[k] = R::join(of[k], of[k + s]);
+            all = of[0];
+        }
+        for (int s = 1; s < count; s *= 2) {
+            const Acc other = fuse_shuffle(all, s);
+            if ((lane ^ s) / s * s < count) all = R::join(all, other);
+        }
+        return fuse_from_first(all);
+    }
+};
+
+// How rows come into the shared memory of a block that takes them in turn, in legs of so many points. Behind the last look at a
+// leg of one row the same leg of the next row is sent for, so that memory is busy while the block computes.
+static constexpr int fuse_leg = 8192;
+
+#if __CUDA_ARCH__ >= 900
+// One thread sends for a whole leg, and a barrier in shared memory counts its bytes. Such copies are of aligned 16 bytes: a
+// row lies in its room as far behind an aligned place as it does in global memory, and at most 15 bytes beside it come along.
+template <class T> struct fuse_room {
+    T* shared;
+    const T* next;
+    int shift, next_shift;
+
+    __device__ __forceinline__ fuse_room(void* shared) : shared((T*)shared), next(nullptr), shift(0), next_shift(0) {}
+
+    __device__ __forceinline__ void* end(long long len) const { return shared + (len + 15) / 16 * 16 + 16 / sizeof(T); }
+
+    // The row that is sent for from now on.
+    __device__ __forceinline__ void aim(const T* row)
+    {
+        next_shift = (int)((unsigned long long)row % 16 / sizeof(T));
+        next = row - next_shift;
+    }
+
+    // The row that was sent for becomes the one that is looked at.
+    __device__ __forceinline__ void open() { shift = next_shift; }
+
+    __device__ __forceinline__ const T* row() const { return shared + shift; }
+
+    // The bytes of the leg from `base` on; the last one also has what the shift leaves over.
+    __device__ __forceinline__ unsigned bytes(int base, int len) const
+    {
+        const int points = base + fuse_leg < len ? fuse_leg : len + next_shift - base;
+        return (unsigned)(points * sizeof(T) + 15) / 16 * 16;
+    }
+
+    __device__ __forceinline__ void send(unsigned barrier, int base, int len) const
+    {
+        const unsigned to = (unsigned)__cvta_generic_to_shared(shared + base);
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                     ::"r"(to), "l"(next + base), "r"(bytes(base, len)), "r"(barrier) : "memory");
+    }
+};
+
+template <int TEAM_SIZE, int PER> struct fuse_arrivals {
+    static constexpr int LEGS = 262144 / fuse_leg;
+    int len, released;
+    unsigned parity;
+
+    // Two barriers a leg, which take turns once a row: that it is there, and that every warp is done with it.
+    static __device__ __forceinline__ unsigned barrier(int base, int which)
+    {
+        __shared__ unsigned long long of[2][LEGS];
+        return (unsigned)__cvta_generic_to_shared(&of[which][base / fuse_leg]);
+    }
+
+    __device__ __forceinline__ fuse_arrivals(int len) : len(len), released(-1), parity(1)
+    {
+        for (int leg = threadIdx.x; leg < LEGS; leg += TEAM_SIZE) {
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier(leg * fuse_leg, 0)) : "memory");
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier(leg * fuse_leg, 1)), "n"(TEAM_SIZE / 32) : "memory");
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        __syncthreads();
+    }
+
+    __device__ __forceinline__ void await(unsigned barrier) const
+    {
+        asm volatile("{ .reg .pred here; again: mbarrier.try_wait.parity.shared::cta.b64 here, [%0], %1; @!here bra again; }"
+                     ::"r"(barrier), "r"(parity) : "memory");
+    }
+
+    template <class... Rooms> __device__ __forceinline__ void send(int base, const Rooms&... rooms) const
+    {
+        const unsigned there = barrier(base, 0), bytes = (rooms.bytes(base, len) + ...);
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(there), "r"(bytes) : "memory");
+        (rooms.send(there, base, len), ...);
+    }
+
+    template <class... Rooms> __device__ __forceinline__ void send_all(const Rooms&... rooms) const
+    {
+        if (threadIdx.x == 0)
+            for (int base = 0; base < len; base += fuse_leg) send(base, rooms...);
+    }
+
+    __device__ __forceinline__ void open() { parity ^= 1; }
+
+    // Waits until a leg is there. Where the row is shifted, its last points came with the leg behind it.
+    __device__ __forceinline__ void await_leg(int base, int) const
+    {
+        if (base == 0) await(barrier(0, 0));
+        if (base + fuse_leg < len) await(barrier(base + fuse_leg, 0));
+    }
+
+    // Says that this warp is done with a leg. It is sent for once all are: so that nobody waits long, behind the next one.
+    template <class... Rooms> __device__ __forceinline__ void release(int base, bool more, const Rooms&... rooms)
+    {
+        __syncwarp();
+        if (!more || threadIdx.x % 32 != 0) return;
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier(base, 1)) : "memory");
+        flush(rooms...);
+        released = base;
+    }
+
+    template <class... Rooms> __device__ __forceinline__ void flush(const Rooms&... rooms)
+    {
+        if (threadIdx.x != 0 || released < 0) return;
+        await(barrier(released, 1));
+        send(released, rooms...);
+        released = -1;
+    }
+};
+#elif __CUDA_ARCH__ >= 800
+// Every thread sends for the points it reads itself, so that it need not wait for others.
+template <class T> struct fuse_room {
+    T* shared;
+    const T* next;
+
+    __device__ __forceinline__ fuse_room(void* shared) : shared((T*)shared), next(nullptr) {}
+    __device__ __forceinline__ void* end(long long len) const { return shared + (len + 15) / 16 * 16 + 16 / sizeof(T); }
+    __device__ __forceinline__ void aim(const T* row) { next = row; }
+    __device__ __forceinline__ void open() {}
+    __device__ __forceinline__ const T* row() const { return shared; }
+
+    template <int PER> __device__ __forceinline__ void send(int e) const
+    {
+        const unsigned to = (unsigned)__cvta_generic_to_shared(shared + e);
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(next + e), "n"(sizeof(T) * PER) : "memory");
+    }
+};
+
+template <int TEAM_SIZE, int PER> struct fuse_arrivals {
+    int len;
+
+    __device__ __forceinline__ fuse_arrivals(int len) : len(len) {}
+    __device__ __forceinline__ void open() {}
+
+    template <class... Rooms> __device__ __forceinline__ void send(int base, const Rooms&... rooms) const
+    {
+#pragma unroll
+        for (int k = 0; k < fuse_leg; k += TEAM_SIZE * PER) {
+            const int e = base + k + threadIdx.x * PER;
+            if (e < len) (rooms.template send<PER>(e), ...);
+        }
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    }
+
+    template <class... Rooms> __device__ __forceinline__ void send_all(const Rooms&... rooms) const
+    {
+        for (int base = 0; base < len; base += fuse_leg) send(base, rooms...);
+    }
+
+    // Waits until no more legs are on their way than come behind this one, of which so many are the next row's.
+    __device__ __forceinline__ void await_leg(int base, int resent) const
+    {
+        const int behind = (len - 1 - base) / fuse_leg + resent;
+        if (behind >= 4) asm volatile("cp.async.wait_group 4;" ::: "memory");
+        else if (behind >= 2) asm volatile("cp.async.wait_group 2;" ::: "memory");
+        else if (behind == 1) asm volatile("cp.async.wait_group 1;" ::: "memory");
+        else asm volatile("cp.async.wait_group 0;" ::: "memory");
+    }
+
+    template <class... Rooms> __device__ __forceinline__ void release(int base, bool more, const Rooms&... rooms) const
+    {
+        if (more) send(base, rooms...);
+    }
+
+    template <class... Rooms> __device__ __forceinline__ void flush(const Rooms&...) const {}
+};
+#endif
 
 // Whether this block is the last of `blocks` to come here; what the others wrote before is visible to it. The counter is 0 again after.
 static __device__ __forceinline__ bool fuse_last(unsigned* counter, unsigned blocks)
@@ -577,18 +767,25 @@ static __device__ __forceinline__ bool fuse_last(unsigned* counter, unsigned blo
 // Reads what another block of this launch wrote, past the first-level cache.
 template <class A> static __device__ __forceinline__ A fuse_fresh(const A* from)
 {
+    union Words {
+        A value;
+        unsigned word[(sizeof(A) + 3) / 4];
+        __device__ __forceinline__ Words() : word{} {}
+    } to;
+    const unsigned* const words = (const unsigned*)from;
     if constexpr (sizeof(A) == 1) {
-        return *(const volatile A*)from;
-    } else {
-        union Words {
-            A value;
-            unsigned word[sizeof(A) / 4];
-            __device__ __forceinline__ Words() : word{} {}
-        } words;
+        asm volatile("ld.relaxed.gpu.global.u8 %0, [%1];" : "=r"(to.word[0]) : "l"(from) : "memory");
+    } else if constexpr (alignof(A) == 16) {
 #pragma unroll
-        for (int k = 0; k < (int)(sizeof(A) / 4); ++k) words.word[k] = ((const volatile unsigned*)from)[k];
-        return words.value;
+        for (int k = 0; k < (int)(sizeof(A) / 4); k += 4)
+            asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(to.word[k]), "=r"(to.word[k + 1]), "=r"(to.word[k + 2]), "=r"(to.word[k + 3]) : "l"(words + k) : "memory");
+    } else {
+#pragma unroll
+        for (int k = 0; k < (int)(sizeof(A) / 4); ++k)
+            asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(to.word[k]) : "l"(words + k) : "memory");
     }
+    return to.value;
 }
 
 // Reduces one value of each row in the canonical row order; called by all THREADS threads of one block.
@@ -599,12 +796,25 @@ static __device__ __noinline__ typename R::Acc fuse_over_rows(const V* values, l
     fuse_tree<R> tree(rows);
     for (long long block = 0; block < rows; block += 16384) {
         fuse_lanes<R, BLOCK_THREADS, 1, GROUPS> lanes;
-        for (int first = 0; first < 16384 && block + first < rows; first += 1024) {
+        // Reads of several rounds are in flight at once: they come from the second-level cache, and nothing else is left to do.
+        constexpr int AHEAD = 4;
+        for (int first = 0; first < 16384 && block + first < rows; first += AHEAD * 1024) {
+            V ahead[AHEAD][GROUPS];
+            const long long at = block + first + threadIdx.x;
 #pragma unroll
-            for (int g = 0; g < GROUPS; ++g) {
-                const long long row = block + first + g * BLOCK_THREADS + threadIdx.x;
-                if (row < rows) lanes.add(g, 0, R::of(fuse_fresh(values + row), row));
-            }
+            for (int k = 0; k < AHEAD; ++k)
+#pragma unroll
+                for (int g = 0; g < GROUPS; ++g) {
+                    const long long row = at + k * 1024 + g * BLOCK_THREADS;
+                    if (row < rows) ahead[k][g] = fuse_fresh(values + row);
+                }
+#pragma unroll
+            for (int k = 0; k < AHEAD; ++k)
+#pragma unroll
+                for (int g = 0; g < GROUPS; ++g) {
+                    const long long row = at + k * 1024 + g * BLOCK_THREADS;
+                    if (row < rows) lanes.add(g, 0, R::of(ahead[k][g], row));
+                }
         }
         tree.push(lanes.total());
     }
@@ -710,7 +920,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_eq_max_sub_exp(
 }
 #elif defined(RESIDENT)
 #define THREADS TEAM
-#define ITEMS (16384 / (TEAM * VEC))
+#define LEGS (16384 / fuse_leg)
+#define ITEMS (fuse_leg / (TEAM * VEC))
 extern "C" __global__ void __launch_bounds__(THREADS) k0_eq_max_sub_exp(
     const long long* targets_ptr,
     const fuse_strides<RANK> targets_strides,
@@ -730,36 +941,67 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_eq_max_sub_exp(
     const IDX len = (IDX)inner.points;
     const int lane = threadIdx.x % TEAM;
     extern __shared__ uint4 fuse_shared[];
-    const IDX room = (len + 15) / 16 * 16;
-    float* const logits_shared = (float*)(fuse_shared);
+    fuse_room<float> logits_room(fuse_shared);
+    void* const lanes_room = logits_room.end(len);
+    const int blocks = (int)((len + 16383) / 16384);
+    fuse_arrivals<TEAM, VEC> arrivals((int)len);
     if (blockIdx.x < outer.points) {
         const fuse_at<RANK> next = fuse_unravel((IDX)blockIdx.x, outer);
-        const float* logits_next = logits_ptr + fuse_offset(next, logits_strides);
-        for (IDX block = 0; block < len; block += 16384) {
-            for (IDX e = block + lane * VEC; e < min(len, block + 16384); e += TEAM * VEC) {
-                fuse_fetch<sizeof(float) * VEC>(logits_shared + e, logits_next + e);
-            }
-            fuse_end_fetches();
-        }
+        logits_room.aim(logits_ptr + fuse_offset(next, logits_strides));
+        arrivals.send_all(logits_room);
     }
     for (IDX row = (IDX)blockIdx.x; row < (IDX)outer.points; row += (IDX)gridDim.x) {
         const fuse_at<RANK> at = fuse_unravel(row, outer);
         const long long* targets_row = targets_ptr + fuse_offset(at, targets_strides);
         const float* logits_row = logits_ptr + fuse_offset(at, logits_strides);
         const float* logits2_row = logits2_ptr + fuse_offset(at, logits2_strides);
-        const IDX next_row = row + (IDX)gridDim.x;
-        const bool more = next_row < (IDX)outer.points;
-        const fuse_at<RANK> next = fuse_unravel(more ? next_row : row, outer);
-        const float* logits_next = logits_ptr + fuse_offset(next, logits_strides);
+        logits_room.open();
+        arrivals.open();
+        const bool more = row + (IDX)gridDim.x < (IDX)outer.points;
+        if (more) {
+            const fuse_at<RANK> next = fuse_unravel(row + (IDX)gridDim.x, outer);
+            logits_room.aim(logits_ptr + fuse_offset(next, logits_strides));
+        }
+        fuse_pack<float, VEC> logits_kept[KEPT > 0 ? KEPT * LEGS : 1][ITEMS];
         const long long targets = fuse_to_compute(*targets_row);
         const bool eq = targets == (-100LL);
         const long long where_cond = (eq ? 0LL : targets);
         const float gathered = fuse_to_compute(fuse_gather(logits2_row, logits2_axis, where_cond, fault, call, 1));
         const bool logical_not = eq == 0;
         constexpr int GROUPS4 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
-        fuse_blocks<4, fuse_largest<float>, TEAM, VEC, GROUPS4, true> max2_blocks(inner.points);
-        for (IDX block = 0; block < len; block += 16384) {
-            fuse_await_fetches((int)((len - 1 - block) / 16384));
+        fuse_few_blocks<4, fuse_largest<float>, TEAM, VEC, GROUPS4> max2_blocks(lanes_room);
+#pragma unroll
+        for (int block = 0; block < KEPT; ++block) {
+            fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS4> max2_lanes;
+#pragma unroll
+            for (int leg = 0; leg < LEGS; ++leg) {
+                constexpr bool WHOLE = true;
+                const IDX base = block * 16384 + leg * fuse_leg;
+                arrivals.await_leg((int)base, more ? (int)base / fuse_leg : 0);
+                fuse_pack<float, VEC> (&logits_in)[ITEMS] = logits_kept[block * LEGS + leg];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<1>(logits_in[i], logits_room.row() + e, 1);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float logits = fuse_to_compute(logits_in[i][v]);
+                        max2_lanes.add(i, v, fuse_largest<float>::of(logits, e + v));
+                    }
+                }
+                arrivals.release((int)base, more, logits_room);
+            }
+            max2_blocks.put(block, max2_lanes);
+        }
+        arrivals.flush(logits_room);
+        for (IDX block = KEPT * 16384; block < len; block += 16384) {
             fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS4> max2_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
@@ -768,7 +1010,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_eq_max_sub_exp(
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
-                        fuse_read<1>(logits_in[i], logits_shared + e, 1);
+                        fuse_read<1>(logits_in[i], logits_room.row() + e, 1);
                     }
                 }
 #pragma unroll
@@ -782,17 +1024,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_eq_max_sub_exp(
                     }
                 }
             };
-            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+            for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
+                arrivals.await_leg((int)base, more ? KEPT * LEGS : 0);
                 if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
                 else step(base, fuse_bool<false>());
             }
-            max2_blocks.push(max2_lanes);
+            max2_blocks.put((int)(block / 16384), max2_lanes);
         }
-        const float max2 = fuse_largest<float>::value(max2_blocks.total());
+        const float max2 = fuse_largest<float>::value(max2_blocks.total(blocks));
         const float sub2 = gathered - max2;
         constexpr int GROUPS7 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
-        fuse_blocks<7, fuse_sum<float>, TEAM, VEC, GROUPS7, true> sum_blocks(inner.points);
-        for (IDX block = 0; block < len; block += 16384) {
+        fuse_few_blocks<7, fuse_sum<float>, TEAM, VEC, GROUPS7> sum_blocks(lanes_room);
+        for (IDX block = KEPT * 16384; block < len; block += 16384) {
             fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS7> sum_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
@@ -801,14 +1044,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_eq_max_sub_exp(
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
-                        fuse_read<1>(logits_in[i], logits_shared + e, 1);
-                    }
-                }
-#pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
-                    const IDX e = base + (i * TEAM + lane) * VEC;
-                    if (more && (WHOLE || e < len)) {
-                        fuse_fetch<sizeof(float) * VEC>(logits_shared + e, logits_next + e);
+                        fuse_read<1>(logits_in[i], logits_room.row() + e, 1);
                     }
                 }
 #pragma unroll
@@ -824,14 +1060,38 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_eq_max_sub_exp(
                     }
                 }
             };
-            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+            for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
                 if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
                 else step(base, fuse_bool<false>());
+                arrivals.release((int)base, more, logits_room);
             }
-            fuse_end_fetches();
-            sum_blocks.push(sum_lanes);
+            sum_blocks.put((int)(block / 16384), sum_lanes);
         }
-        const float sum = fuse_sum<float>::value(sum_blocks.total());
+        arrivals.flush(logits_room);
+#pragma unroll
+        for (int block = 0; block < KEPT; ++block) {
+            fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS7> sum_lanes;
+#pragma unroll
+            for (int leg = 0; leg < LEGS; ++leg) {
+                constexpr bool WHOLE = true;
+                const IDX base = block * 16384 + leg * fuse_leg;
+                fuse_pack<float, VEC> (&logits_in)[ITEMS] = logits_kept[block * LEGS + leg];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float logits = fuse_to_compute(logits_in[i][v]);
+                        const float sub = logits - max2;
+                        const float exp3 = fuse_exp(sub);
+                        sum_lanes.add(i, v, fuse_sum<float>::of(exp3, e + v));
+                    }
+                }
+            }
+            sum_blocks.put(block, sum_lanes);
+        }
+        const float sum = fuse_sum<float>::value(sum_blocks.total(blocks));
         const float ln = fuse_ln(sum);
         const float sub3 = ln - sub2;
         const float where_cond2 = (eq ? 0.0f : sub3);
@@ -883,7 +1143,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_eq_max_sub_exp(
         const float gathered = fuse_to_compute(fuse_gather(logits2_row, logits2_axis, where_cond, fault, call, 1));
         const bool logical_not = eq == 0;
         constexpr int GROUPS4 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
-        fuse_blocks<4, fuse_largest<float>, TEAM, VEC, GROUPS4, false> max2_blocks(inner.points);
+        fuse_blocks<4, fuse_largest<float>, TEAM, VEC, GROUPS4> max2_blocks(inner.points);
         for (IDX block = 0; block < len; block += 16384) {
             fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS4> max2_lanes;
             const auto step = [&](IDX base, auto whole) {
@@ -916,7 +1176,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_eq_max_sub_exp(
         const float max2 = fuse_largest<float>::value(max2_blocks.total());
         const float sub2 = gathered - max2;
         constexpr int GROUPS7 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
-        fuse_blocks<7, fuse_sum<float>, TEAM, VEC, GROUPS7, false> sum_blocks(inner.points);
+        fuse_blocks<7, fuse_sum<float>, TEAM, VEC, GROUPS7> sum_blocks(inner.points);
         for (IDX block = 0; block < len; block += 16384) {
             fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS7> sum_lanes;
             const auto step = [&](IDX base, auto whole) {

@@ -51,7 +51,8 @@ const HELPERS: &[Helper] = helpers! {
     "lanes": "fuse_lanes" "fuse_exchange" "fuse_shuffle" "fuse_from_first" "fuse_over_lanes";
     "tree": "fuse_tree" "fuse_blocks_per_chunk";
     "blocks": "fuse_blocks";
-    "resident": "fuse_fetch" "fuse_end_fetches" "fuse_await_fetches";
+    "few_blocks": "fuse_few_blocks";
+    "resident": "fuse_room" "fuse_arrivals";
     "last": "fuse_last" "fuse_fresh";
     "staged": "fuse_over_rows";
     "split": "fuse_join_chunks";

@@ -9,7 +9,7 @@ mod resident;
 mod streamed;
 
 use super::finish::stage;
-use super::map::{declare_draws, declare_reads, declare_results, elem_leaves, one_element, result};
+use super::map::{declare_draws, declare_results, elem_leaves, one_element, result};
 use super::params::policy;
 use super::scope::{Reach, Scope, round};
 use super::stores::outgoing;
@@ -26,7 +26,8 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
     if resident::is_possible(scope) {
         w.line("#elif defined(RESIDENT)");
         w.line("#define THREADS TEAM");
-        w.line("#define ITEMS (16384 / (TEAM * VEC))");
+        w.line("#define LEGS (16384 / fuse_leg)");
+        w.line("#define ITEMS (fuse_leg / (TEAM * VEC))");
         resident::write(w, scope);
     }
     w.line(if splits { "#elif defined(STREAM)" } else { "#else" });
@@ -98,10 +99,30 @@ struct Batch<'a> {
     kept_later: &'a [StmtId],
     /// Where the batch starts in the row, if not at its start.
     base: Option<&'a str>,
-    /// Leaves that lie in shared memory.
+    /// Where the resident leaves are.
+    held: Held,
+    /// Leaves whose rows the block keeps.
     resident: &'a [usize],
-    /// Those of them whose next row is fetched once this one has been read.
-    fetched: &'a [usize],
+}
+
+impl<'a> Batch<'a> {
+    /// Everything a walk computes, when no values are kept from one walk to the next.
+    fn whole_walk(walk: &'a Phase, values: &'a [StmtId], held: Held, resident: &'a [usize]) -> Self {
+        Batch { walk, read: values, values, kept: &[], kept_later: &[], base: Some("base"), held, resident }
+    }
+}
+
+/// Where the leaves of a resident row are.
+#[derive(Clone, Copy, PartialEq)]
+enum Held {
+    /// There are none.
+    Nowhere,
+    /// In shared memory.
+    Shared,
+    /// In shared memory, on their way to registers.
+    Arriving,
+    /// In registers.
+    Registers,
 }
 
 /// When a batch reads: all of it ahead, so that many reads are in flight, or each access where it is used, which takes
@@ -118,23 +139,16 @@ fn batch(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>, reads: Reads) {
         None => "(i * TEAM + lane) * VEC".to_owned(),
         Some(base) => format!("{base} + (i * TEAM + lane) * VEC"),
     };
-    declare_reads(w, scope, work.read, "VEC", "ITEMS");
-    let leaves = elem_leaves(scope, work.read);
+    let leaves = declare_batch(w, scope, work);
     if reads == Reads::Ahead && !leaves.is_empty() {
         w.unrolled("i", "ITEMS", |w| {
             w.line(format!("const IDX e = {item};"));
             w.block("if (WHOLE || e < len)", |w| {
                 leaves.iter().for_each(|leaf| match work.resident.contains(leaf) {
-                    true => w.line(format!("fuse_read<1>({0}_in[i], {0}_shared + e, 1);", scope.leaves[*leaf])),
+                    true => w.line(format!("fuse_read<1>({0}_in[i], {0}_room.row() + e, 1);", scope.leaves[*leaf])),
                     false => w.line(read(scope, *leaf)),
                 });
             });
-        });
-    }
-    if !work.fetched.is_empty() {
-        w.unrolled("i", "ITEMS", |w| {
-            w.line(format!("const IDX e = {item};"));
-            w.block("if (more && (WHOLE || e < len))", |w| resident::fetch(w, scope, work.fetched));
         });
     }
     w.unrolled("i", "ITEMS", |w| {
@@ -163,6 +177,20 @@ fn batch(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>, reads: Reads) {
         }
         walk.stores.iter().for_each(|store| w.line(write_back(scope, *store)));
     });
+}
+
+/// Declares where the batch finds its leaves, and says which are yet to be read.
+fn declare_batch(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>) -> Vec<usize> {
+    let leaves = elem_leaves(scope, work.read);
+    let in_registers = matches!(work.held, Held::Arriving | Held::Registers);
+    for leaf in &leaves {
+        let (ty, name) = (scope.leaf_type(*leaf), &scope.leaves[*leaf]);
+        w.line(match in_registers && work.resident.contains(leaf) {
+            true => format!("fuse_pack<{ty}, VEC> (&{name}_in)[ITEMS] = {name}_kept[block * LEGS + leg];"),
+            false => format!("fuse_pack<{ty}, VEC> {name}_in[ITEMS];"),
+        });
+    }
+    leaves.into_iter().filter(|leaf| work.held != Held::Registers || !work.resident.contains(leaf)).collect()
 }
 
 fn add(scope: &Scope<'_>, s: StmtId) -> String {

@@ -3,14 +3,16 @@
 use super::geometry::Geometry;
 use super::walk::{BLOCK, LANES, Walk};
 use super::{Step, accumulator_bytes, ceil_div};
-use crate::plan::{Expr, Kernel, LeafSource, Level, Phases};
+use crate::plan::{Expr, Kernel, LeafSource, Level, Phase, Phases};
 
 /// Threads of a block: a barrier is cheap among them, and each may have many registers.
 const TEAM: u32 = 512;
-/// Blocks of the canonical order whose values wait to be joined, see the helper `fuse_blocks`.
-const PENDING: usize = 16;
+/// Blocks of the canonical order a row may have, see the helper `fuse_few_blocks`.
+const FEW: i64 = 16;
 /// Shared memory a block needs beside its rows and what reductions leave there.
 const ASIDE: usize = 2048;
+/// Registers of a thread that may keep elements of its row, whose other blocks stay in shared memory.
+const KEPT: i64 = 64;
 
 /// What the choice of a variant wants to know of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,22 +56,35 @@ pub(super) fn resident(
     let vec = widest.min(LANES as u32 / TEAM);
     let copied = |leaf: &usize| steps[*leaf] == Step::Next && axes.operands[*leaf].bytes * vec as usize >= 4;
     let pays = axes.len() > BLOCK && Phases::of(kernel).walks.len() > 1 && !leaves.is_empty();
+    let few = axes.len() <= FEW * BLOCK;
     let can = target.capability >= 80 && axes.inner.len() == 1 && leaves.iter().all(copied);
     let fits = || shared(kernel, axes) + aside(kernel) <= target.shared_per_block;
-    (pays && can && fits()).then_some((Walk::Resident { team: TEAM }, vec))
+    let kept = || (axes.len() / BLOCK).min(KEPT / registers(kernel, axes, vec)) as u32;
+    (pays && few && can && fits()).then(|| (Walk::Resident { team: TEAM, kept: kept() }, vec))
 }
 
-/// Bytes of the rows of a block.
+/// Registers in which a thread keeps its elements of a block of the canonical order.
+fn registers(kernel: &Kernel, axes: &Geometry, vec: u32) -> i64 {
+    let packs = BLOCK / i64::from(TEAM * vec);
+    let words = |leaf: &usize| (axes.operands[*leaf].bytes * vec as usize).div_ceil(4) as i64;
+    resident_leaves(kernel).iter().map(|leaf| packs * words(leaf)).sum()
+}
+
+/// Bytes of the rows of a block, each of which may begin anywhere in an access of 16 bytes, and of the lanes of its reductions.
 pub(super) fn shared(kernel: &Kernel, axes: &Geometry) -> usize {
     let room = ceil_div(axes.len(), 16) as usize * 16;
-    resident_leaves(kernel).iter().map(|leaf| room * axes.operands[*leaf].bytes).sum()
+    let rows: usize = resident_leaves(kernel).iter().map(|leaf| room * axes.operands[*leaf].bytes + 16).sum();
+    let phases = Phases::of(kernel);
+    let lanes = |walk: &Phase| walk.reduces.iter().map(|s| accumulator_bytes(kernel, *s)).sum::<usize>();
+    let blocks = ceil_div(axes.len(), BLOCK) as usize;
+    rows + blocks * LANES as usize * phases.walks.iter().map(lanes).max().unwrap_or(0)
 }
 
 /// Bytes of shared memory beside the rows.
 fn aside(kernel: &Kernel) -> usize {
     let phases = Phases::of(kernel);
     let reductions = phases.walks.iter().flat_map(|walk| &walk.reduces);
-    ASIDE + reductions.map(|s| PENDING * 32 * accumulator_bytes(kernel, *s)).sum::<usize>()
+    ASIDE + reductions.map(|s| FEW as usize * 4 * accumulator_bytes(kernel, *s)).sum::<usize>()
 }
 
 /// So many blocks that each has a multiprocessor, or its share of one.

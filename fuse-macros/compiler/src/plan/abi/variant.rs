@@ -88,7 +88,9 @@ impl Variant {
                 defines.extend([format!("TEAM={team}"), format!("ITEMS={items}"), format!("WHOLE={}", whole as u8)]);
             }
             Walk::Stream { team } => defines.extend(["STREAM".into(), format!("TEAM={team}")]),
-            Walk::Resident { team } => defines.extend(["RESIDENT".into(), format!("TEAM={team}")]),
+            Walk::Resident { team, kept } => {
+                defines.extend(["RESIDENT".into(), format!("TEAM={team}"), format!("KEPT={kept}")]);
+            }
             Walk::Split => defines.push("SPLIT".into()),
             Walk::Tiled { tile } => defines.extend(["TILED".into(), format!("TILE={tile}")]),
             Walk::Product { tile, left, right } => defines.extend([
@@ -106,7 +108,7 @@ impl Variant {
         let vec = i64::from(self.vec);
         let threads = match (kernel.kind, self.walk) {
             (_, Walk::Keep { team: 32, .. }) | (Kind::Line, _) => 128,
-            (_, Walk::Keep { team, .. } | Walk::Stream { team } | Walk::Resident { team }) => team,
+            (_, Walk::Keep { team, .. } | Walk::Stream { team } | Walk::Resident { team, .. }) => team,
             _ => THREADS,
         };
         let chunks = self.chunks(kernel, axes.len());

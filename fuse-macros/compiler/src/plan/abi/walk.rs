@@ -37,10 +37,12 @@ pub enum Walk {
         /// Threads of the block.
         team: u32,
     },
-    /// A block keeps a long row in shared memory, and takes rows in turn.
+    /// A block keeps a long row in registers and shared memory, and takes rows in turn.
     Resident {
         /// Threads of the block.
         team: u32,
+        /// Blocks of the canonical order in registers, from the first one on.
+        kept: u32,
     },
     /// Several blocks share a row, the last to finish combines their chunks.
     Split,
@@ -61,7 +63,7 @@ pub enum Walk {
 }
 
 /// How rows are walked: short ones by a warp each, middling ones by a block that keeps them in registers,
-/// longer ones by one that keeps them in shared memory, others once a phase, few long ones by many blocks.
+/// longer ones by one that keeps them in shared memory too, others once a phase, few long ones by many blocks.
 pub(super) fn rows_walk(kernel: &Kernel, axes: &Geometry, steps: &[Step], widest: u32, target: &Target) -> (Walk, u32) {
     let phases = Phases::of(kernel);
     let (rows, len) = (axes.rows(), axes.len());

@@ -1,6 +1,6 @@
 // The values of blocks, joined without a barrier a block: every warp leaves its part of a block in shared memory, and all
-// threads join what is there at the end, or now and then where a row is not SHORT. ID tells the reductions of a kernel apart.
-template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS, bool SHORT> struct fuse_blocks {
+// threads join what is there now and then and at the end. ID tells the reductions of a kernel apart.
+template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_blocks {
     using Acc = typename R::Acc;
     static constexpr int PENDING = 16, WARPS = TEAM_SIZE / 32, PARTS = GROUPS * WARPS;
     fuse_tree<R> tree;
@@ -23,7 +23,7 @@ template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS, bool SHORT> struc
             if (threadIdx.x % 32 == 0) parts(pending)[g * WARPS + threadIdx.x / 32] = warp;
         }
         ++pending;
-        if (!SHORT && pending == PENDING) join();
+        if (pending == PENDING) join();
     }
 
     __device__ __forceinline__ Acc value(int block) { return fuse_over_lanes<R, PARTS>(parts(block)[threadIdx.x % PARTS]); }
@@ -39,25 +39,7 @@ template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS, bool SHORT> struc
     // The value of all blocks, known to every thread.
     __device__ __forceinline__ Acc total()
     {
-        if constexpr (SHORT) {
-            // A lane for each block. Blocks that are not there are left out: even a neutral value may change a sign.
-            __syncthreads();
-            const int lane = threadIdx.x % 32;
-            Acc all = R::none();
-            for (int block = 0; block < pending; ++block) {
-                const Acc x = value(block);
-                if (lane == block) all = x;
-            }
-#pragma unroll
-            for (int s = 1; s < PENDING; s *= 2) {
-                const Acc other = fuse_shuffle(all, s);
-                if ((lane ^ s) / s * s < pending) all = R::join(all, other);
-            }
-            __syncthreads();
-            return fuse_from_first(all);
-        } else {
-            join();
-            return tree.total();
-        }
+        join();
+        return tree.total();
     }
 };

@@ -4,7 +4,9 @@ use super::super::finish;
 use super::super::params::parameters;
 use super::super::scope::Scope;
 use super::super::signature;
-use super::{Batch, Element, Reads, batch, declare_groups, declare_lanes, prologue, row_operands, row_results, total};
+use super::{
+    Batch, Element, Held, Reads, batch, declare_groups, declare_lanes, prologue, row_operands, row_results, total,
+};
 use crate::emit::writer::Writer;
 use crate::plan::{Expr, StmtId};
 
@@ -34,8 +36,8 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
                     kept: &kept,
                     kept_later: &kept_later,
                     base: None,
+                    held: Held::Nowhere,
                     resident: &[],
-                    fetched: &[],
                 };
                 batch(w, scope, &work, reads);
                 for s in &walk.reduces {

@@ -1,16 +1,21 @@
-//! A block keeps a long row in shared memory, and fetches the next one while it computes.
+//! A block keeps a long row, and sends for the next one while it computes.
 //!
-//! A thread reads no other points than its own, those it has fetched itself. So behind its last look at a point it can
-//! already send for that point of the next row, and memory is busy while exponentials are computed, without a barrier.
+//! Rows arrive in shared memory leg by leg. The first blocks of the canonical order move on into registers as they arrive, the
+//! others stay; so the next row can be sent for from the first walk on, behind every look at a leg that is the last one in
+//! shared memory. How the copies are made is the helper's matter, see `resident.cuh`.
 
 use super::super::finish;
 use super::super::map::elem_leaves;
-use super::super::params::parameters;
+use super::super::params::{parameters, policy};
 use super::super::scope::Scope;
 use super::super::signature;
-use super::streamed::{Shared, blocks, declare_blocks, recomputed};
-use super::{Element, prologue, row_operands, row_results, total};
+use super::streamed::{declare_step, recomputed, step};
+use super::{
+    Batch, Element, Held, Reads, batch, declare_groups, declare_lanes, groups, prologue, row_operands, row_results,
+    total,
+};
 use crate::emit::writer::Writer;
+use crate::plan::Phase;
 use crate::plan::abi::resident_leaves;
 
 /// Whether a row is looked at more than once, so that keeping it pays.
@@ -23,13 +28,21 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
     let resident = resident_leaves(scope.kernel);
     w.block(signature(scope, "THREADS", &parameters(scope)), |w| {
         prologue(w, scope);
-        rooms(w, scope, &resident);
-        w.block("if (blockIdx.x < outer.points)", |w| first_row(w, scope, &resident));
+        declare_rooms(w, scope, &resident);
+        w.block("if (blockIdx.x < outer.points)", |w| {
+            aim(w, scope, &resident, "(IDX)blockIdx.x");
+            w.line(format!("arrivals.send_all({});", rooms(scope, &resident)));
+        });
         w.block("for (IDX row = (IDX)blockIdx.x; row < (IDX)outer.points; row += (IDX)gridDim.x)", |w| {
             row_operands(w, scope);
-            w.line("const IDX next_row = row + (IDX)gridDim.x;");
-            w.line("const bool more = next_row < (IDX)outer.points;");
-            next_row(w, scope, &resident, "more ? next_row : row");
+            w.lines(resident.iter().map(|leaf| format!("{}_room.open();", scope.leaves[*leaf])));
+            w.line("arrivals.open();");
+            w.line("const bool more = row + (IDX)gridDim.x < (IDX)outer.points;");
+            w.block("if (more)", |w| aim(w, scope, &resident, "row + (IDX)gridDim.x"));
+            for leaf in &resident {
+                let (ty, name) = (scope.leaf_type(*leaf), &scope.leaves[*leaf]);
+                w.line(format!("fuse_pack<{ty}, VEC> {name}_kept[KEPT > 0 ? KEPT * LEGS : 1][ITEMS];"));
+            }
             for walk in 0..scope.phases.walks.len() {
                 one_walk(w, scope, walk, &resident);
             }
@@ -39,57 +52,113 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
     });
 }
 
-/// Where the rows lie in shared memory.
-fn rooms(w: &mut Writer, scope: &Scope<'_>, resident: &[usize]) {
+/// Where rows lie in shared memory, and behind them the lanes of reductions.
+fn declare_rooms(w: &mut Writer, scope: &Scope<'_>, resident: &[usize]) {
     w.line("extern __shared__ uint4 fuse_shared[];");
-    w.line("const IDX room = (len + 15) / 16 * 16;");
     let mut before = "fuse_shared".to_owned();
     for &leaf in resident {
         let (ty, name) = (scope.leaf_type(leaf), &scope.leaves[leaf]);
-        w.line(format!("{ty}* const {name}_shared = ({ty}*)({before});"));
-        before = format!("{name}_shared + room");
+        w.line(format!("fuse_room<{ty}> {name}_room({before});"));
+        before = format!("{name}_room.end(len)");
     }
+    w.line(format!("void* const lanes_room = {before};"));
+    w.line("const int blocks = (int)((len + 16383) / 16384);");
+    w.line("fuse_arrivals<TEAM, VEC> arrivals((int)len);");
 }
 
-/// Sends for the first row of the block.
-fn first_row(w: &mut Writer, scope: &Scope<'_>, resident: &[usize]) {
-    next_row(w, scope, resident, "(IDX)blockIdx.x");
-    w.block("for (IDX block = 0; block < len; block += 16384)", |w| {
-        w.block("for (IDX e = block + lane * VEC; e < min(len, block + 16384); e += TEAM * VEC)", |w| {
-            fetch(w, scope, resident);
-        });
-        w.line("fuse_end_fetches();");
-    });
-}
-
-/// The addresses of the row that is fetched.
-fn next_row(w: &mut Writer, scope: &Scope<'_>, resident: &[usize], row: &str) {
+/// The rows that are sent for next.
+fn aim(w: &mut Writer, scope: &Scope<'_>, resident: &[usize], row: &str) {
     w.line(format!("const fuse_at<RANK> next = fuse_unravel({row}, outer);"));
     for &leaf in resident {
-        let (ty, name) = (scope.leaf_type(leaf), &scope.leaves[leaf]);
-        w.line(format!("const {ty}* {name}_next = {name}_ptr + fuse_offset(next, {name}_strides);"));
+        let name = &scope.leaves[leaf];
+        w.line(format!("{name}_room.aim({name}_ptr + fuse_offset(next, {name}_strides));"));
     }
 }
 
-/// Sends for one access of the next row.
-pub(super) fn fetch(w: &mut Writer, scope: &Scope<'_>, leaves: &[usize]) {
-    for &leaf in leaves {
-        let (ty, name) = (scope.leaf_type(leaf), &scope.leaves[leaf]);
-        w.line(format!("fuse_fetch<sizeof({ty}) * VEC>({name}_shared + e, {name}_next + e);"));
-    }
+/// The rooms of leaves, as arguments.
+fn rooms(scope: &Scope<'_>, resident: &[usize]) -> String {
+    resident.iter().map(|leaf| format!("{}_room", scope.leaves[*leaf])).collect::<Vec<_>>().join(", ")
 }
 
+/// One look at the row. The first takes what is kept in registers first, as it arrives; the others what is in shared memory,
+/// to make room.
 fn one_walk(w: &mut Writer, scope: &Scope<'_>, k: usize, resident: &[usize]) {
     let walks = &scope.phases.walks;
     let reads = |k: usize| elem_leaves(scope, &recomputed(scope, &walks[k]));
-    let last_reader = |leaf: usize| (0..walks.len()).rev().find(|k| reads(*k).contains(&leaf));
-    let fetched: Vec<usize> = resident.iter().copied().filter(|leaf| last_reader(*leaf) == Some(k)).collect();
-    let shared = Shared { resident, awaited: k == 0, fetched: &fetched, ends: k == walks.len() - 1 };
+    let last = (0..walks.len()).rev().find(|k| reads(*k).iter().any(|leaf| resident.contains(leaf)));
     let walk = &walks[k];
     w.lines(walk.before.iter().filter_map(|s| scope.define(*s, &Element)));
-    declare_blocks(w, scope, walk, true);
-    blocks(w, scope, walk, ["0", "len"], &shared);
-    for s in &walk.reduces {
-        total(w, scope, *s, &format!("{}_blocks.total()", scope.name(*s)));
+    declare_blocks(w, scope, walk);
+    if k == 0 {
+        in_registers(w, scope, walk, resident, Held::Arriving);
     }
+    in_shared(w, scope, walk, resident, [k == 0, last == Some(k)]);
+    if k > 0 {
+        in_registers(w, scope, walk, resident, Held::Registers);
+    }
+    for s in &walk.reduces {
+        total(w, scope, *s, &format!("{}_blocks.total(blocks)", scope.name(*s)));
+    }
+}
+
+/// Declares what joins the values of blocks.
+fn declare_blocks(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
+    declare_groups(w, walk);
+    let mut room = "lanes_room".to_owned();
+    for s in &walk.reduces {
+        let (name, groups, id) = (scope.name(*s), groups(walk), s.0);
+        w.line(format!("fuse_few_blocks<{id}, {}, TEAM, VEC, {groups}> {name}_blocks({room});", policy(scope, *s)));
+        room = format!("{name}_blocks.end(blocks)");
+    }
+}
+
+/// The blocks that are kept in registers, all of which are whole.
+fn in_registers(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, resident: &[usize], held: Held) {
+    let values = recomputed(scope, walk);
+    let arriving = held == Held::Arriving;
+    w.unrolled("block", "KEPT", |w| {
+        declare_lanes(w, scope, walk);
+        w.unrolled("leg", "LEGS", |w| {
+            w.line("constexpr bool WHOLE = true;");
+            w.line("const IDX base = block * 16384 + leg * fuse_leg;");
+            if arriving {
+                w.line("arrivals.await_leg((int)base, more ? (int)base / fuse_leg : 0);");
+            }
+            batch(w, scope, &Batch::whole_walk(walk, &values, held, resident), Reads::Ahead);
+            if arriving {
+                w.line(format!("arrivals.release((int)base, more, {});", rooms(scope, resident)));
+            }
+        });
+        put(w, scope, walk, "block");
+    });
+    if arriving {
+        w.line(format!("arrivals.flush({});", rooms(scope, resident)));
+    }
+}
+
+/// The blocks that stay in shared memory.
+fn in_shared(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, resident: &[usize], [awaited, released]: [bool; 2]) {
+    let values = recomputed(scope, walk);
+    w.block("for (IDX block = KEPT * 16384; block < len; block += 16384)", |w| {
+        declare_lanes(w, scope, walk);
+        declare_step(w, scope, &Batch::whole_walk(walk, &values, Held::Shared, resident));
+        w.block("for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg)", |w| {
+            if awaited {
+                w.line("arrivals.await_leg((int)base, more ? KEPT * LEGS : 0);");
+            }
+            step(w);
+            if released {
+                w.line(format!("arrivals.release((int)base, more, {});", rooms(scope, resident)));
+            }
+        });
+        put(w, scope, walk, "(int)(block / 16384)");
+    });
+    if released {
+        w.line(format!("arrivals.flush({});", rooms(scope, resident)));
+    }
+}
+
+/// Leaves the lanes of a block for the joining at the end.
+fn put(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, block: &str) {
+    w.lines(walk.reduces.iter().map(|s| format!("{0}_blocks.put({block}, {0}_lanes);", scope.name(*s))));
 }

@@ -5,7 +5,8 @@ use super::super::params::{parameters, policy};
 use super::super::scope::Scope;
 use super::super::signature;
 use super::{
-    Batch, Element, Reads, batch, declare_groups, declare_lanes, groups, prologue, row_operands, row_results, total,
+    Batch, Element, Held, Reads, batch, declare_groups, declare_lanes, groups, prologue, row_operands, row_results,
+    total,
 };
 use crate::emit::writer::Writer;
 use crate::plan::{Phase, StmtId};
@@ -19,8 +20,8 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
             row_operands(w, scope);
             for walk in &scope.phases.walks {
                 w.lines(walk.before.iter().filter_map(|s| scope.define(*s, &Element)));
-                declare_blocks(w, scope, walk, false);
-                blocks(w, scope, walk, ["0", "len"], &Shared::default());
+                declare_blocks(w, scope, walk);
+                blocks(w, scope, walk, ["0", "len"]);
                 for s in &walk.reduces {
                     total(w, scope, *s, &format!("{}_blocks.total()", scope.name(*s)));
                 }
@@ -42,9 +43,9 @@ pub(super) fn split(w: &mut Writer, scope: &Scope<'_>) {
         w.line("const int chunk = blockIdx.x % chunks;");
         row_operands(w, scope);
         w.lines(walk.before.iter().filter_map(|s| scope.define(*s, &Element)));
-        declare_blocks(w, scope, walk, false);
+        declare_blocks(w, scope, walk);
         w.line("const IDX chunk_end = min(len, (chunk + 1) * chunk_len);");
-        blocks(w, scope, walk, ["chunk * chunk_len", "chunk_end"], &Shared::default());
+        blocks(w, scope, walk, ["chunk * chunk_len", "chunk_end"]);
         for s in &walk.reduces {
             let name = scope.name(*s);
             w.line(format!("const {}::Acc {name}_chunk = {name}_blocks.total();", policy(scope, *s)));
@@ -65,67 +66,44 @@ pub(super) fn split(w: &mut Writer, scope: &Scope<'_>) {
     });
 }
 
-/// Declares what joins the values of blocks; `short`: there are at most 16.
-pub(super) fn declare_blocks(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, short: bool) {
+/// Declares what joins the values of blocks.
+fn declare_blocks(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
     declare_groups(w, walk);
     for s in &walk.reduces {
         let (name, groups) = (scope.name(*s), groups(walk));
-        w.line(format!(
-            "fuse_blocks<{}, {}, TEAM, VEC, {groups}, {short}> {name}_blocks(inner.points);",
-            s.0,
-            policy(scope, *s)
-        ));
+        let id = s.0;
+        w.line(format!("fuse_blocks<{id}, {}, TEAM, VEC, {groups}> {name}_blocks(inner.points);", policy(scope, *s)));
     }
 }
 
-/// What a walk has in shared memory.
-#[derive(Default)]
-pub(super) struct Shared<'a> {
-    /// Leaves that lie there.
-    pub(super) resident: &'a [usize],
-    /// Whether they may still be on their way.
-    pub(super) awaited: bool,
-    /// Those whose next row is fetched behind this walk.
-    pub(super) fetched: &'a [usize],
-    /// Whether the walk ends the groups of copies, one a block.
-    pub(super) ends: bool,
-}
-
 /// Walks the elements of a range in blocks of the canonical order, several accesses a thread at once.
-pub(super) fn blocks(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, [start, end]: [&str; 2], shared: &Shared<'_>) {
-    let all: Vec<StmtId> = recomputed(scope, walk);
+fn blocks(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, [start, end]: [&str; 2]) {
+    let values = recomputed(scope, walk);
+    let work = Batch::whole_walk(walk, &values, Held::Nowhere, &[]);
     w.block(format!("for (IDX block = {start}; block < {end}; block += 16384)"), |w| {
-        if shared.awaited {
-            w.line("fuse_await_fetches((int)((len - 1 - block) / 16384));");
-        }
         declare_lanes(w, scope, walk);
-        let work = Batch {
-            walk,
-            read: &all,
-            values: &all,
-            kept: &[],
-            kept_later: &[],
-            base: Some("base"),
-            resident: shared.resident,
-            fetched: shared.fetched,
-        };
-        w.line("const auto step = [&](IDX base, auto whole) {");
-        w.indented(|w| {
-            w.line("constexpr bool WHOLE = whole.value;");
-            batch(w, scope, &work, Reads::Ahead);
-        });
-        w.line("};");
-        w.block("for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC)", |w| {
-            w.line("if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());");
-            w.line("else step(base, fuse_bool<false>());");
-        });
-        if shared.ends {
-            w.line("fuse_end_fetches();");
-        }
+        declare_step(w, scope, &work);
+        w.block("for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC)", step);
         for s in &walk.reduces {
             w.line(format!("{0}_blocks.push({0}_lanes);", scope.name(*s)));
         }
     });
+}
+
+/// What is done with `ITEMS` accesses from `base` on, as a lambda that knows whether all of them are there.
+pub(super) fn declare_step(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>) {
+    w.line("const auto step = [&](IDX base, auto whole) {");
+    w.indented(|w| {
+        w.line("constexpr bool WHOLE = whole.value;");
+        batch(w, scope, work, Reads::Ahead);
+    });
+    w.line("};");
+}
+
+/// Takes the step from `base` on.
+pub(super) fn step(w: &mut Writer) {
+    w.line("if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());");
+    w.line("else step(base, fuse_bool<false>());");
 }
 
 /// The elementwise statements of a walk when nothing is kept: those of earlier walks are computed again.
