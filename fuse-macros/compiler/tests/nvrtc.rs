@@ -119,8 +119,9 @@ fn variants(kernel: &Kernel) -> Vec<Variant> {
             _ => 4,
         };
         if matches!(walk, Walk::Tiled { .. }) {
+            variants.push(of(2, 0, 4, Step::Across, false, walk));
             variants.push(of(2, 0, 1, Step::Across, false, walk));
-            variants.push(of(3, 0, 1, Step::Apart, true, walk));
+            variants.push(of(3, 0, 2, Step::Apart, true, walk));
             continue;
         }
         if matches!(walk, Walk::Resident { .. }) {

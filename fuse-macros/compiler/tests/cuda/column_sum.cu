@@ -65,6 +65,9 @@ static __device__ __forceinline__ IDX fuse_along(IDX e, const fuse_extents<INNER
     else return STEP == 0 ? 0 : STEP == 1 ? e : e * strides.axis[OUTER];
 }
 
+// A condition that a lambda knows when it is compiled.
+template <bool VALUE> struct fuse_bool { static constexpr bool value = VALUE; };
+
 template <int BYTES> struct fuse_word { using Type = uint4; };
 template <> struct fuse_word<8> { using Type = uint2; };
 template <> struct fuse_word<4> { using Type = unsigned; };
@@ -253,16 +256,25 @@ static __device__ __forceinline__ void fuse_join_lanes(typename R::Acc (&lane)[P
     }
 }
 
-// Joins the chunks of a tile's columns, which lie `columns` apart.
+// Joins the chunks of a tile's columns, which lie `columns` apart; of each thread several are read at once.
 template <class R, int PER>
 static __device__ __forceinline__ void fuse_join_columns(
     typename R::Acc (&value)[PER], const typename R::Acc* chunk, int chunks, long long columns, bool live)
 {
+    struct alignas(sizeof(typename R::Acc) * PER < 16 ? sizeof(typename R::Acc) * PER : 16) Some { typename R::Acc of[PER]; };
+    constexpr int AHEAD = sizeof(Some) > 16 ? 2 : 4;
 #pragma unroll
-    for (int v = 0; v < PER; ++v) {
-        value[v] = R::none();
-        if (live)
-            for (int c = threadIdx.x / 32; c < chunks; c += 8) value[v] = R::join(value[v], fuse_fresh(chunk + c * columns + v));
+    for (int v = 0; v < PER; ++v) value[v] = R::none();
+    for (int first = threadIdx.x / 32; live && first < chunks; first += 8 * AHEAD) {
+        Some ahead[AHEAD];
+#pragma unroll
+        for (int k = 0; k < AHEAD; ++k)
+            if (first + 8 * k < chunks) ahead[k] = fuse_fresh((const Some*)(chunk + (first + 8 * k) * columns));
+#pragma unroll
+        for (int k = 0; k < AHEAD; ++k)
+#pragma unroll
+            for (int v = 0; v < PER; ++v)
+                if (first + 8 * k < chunks) value[v] = R::join(value[v], ahead[k].of[v]);
     }
     fuse_join_lanes<R>(value);
 }
@@ -306,25 +318,37 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_mul_sum(
         for (int v = 0; v < VEC; ++v) {
             sum_lanes[v] = fuse_sum<float>::none();
         }
-        for (IDX base = block + lane; live && base < min(end, block + 256); base += 8 * ITEMS) {
+        const auto step = [&](IDX base, auto whole) {
+            constexpr bool WHOLE = whole.value;
             fuse_pack<float, VEC> x_in[ITEMS];
 #pragma unroll
             for (int i = 0; i < ITEMS; ++i) {
                 const IDX e = base + i * 8;
-                if (e < end) {
+                if (WHOLE || e < end) {
                     fuse_read<STEP_0>(x_in[i], x_row + fuse_along<RANK>(e, inner, x_strides), x_strides.axis[RANK - 1]);
                 }
             }
 #pragma unroll
             for (int i = 0; i < ITEMS; ++i) {
                 const IDX e = base + i * 8;
-                if (e >= end) break;
+                if (!WHOLE && e >= end) break;
 #pragma unroll
                 for (int v = 0; v < VEC; ++v) {
                     const float x = fuse_to_compute(x_in[i][v]);
                     const float mul = x * x;
                     sum_lanes[v] = fuse_sum<float>::join(sum_lanes[v], fuse_sum<float>::of(mul, e));
                 }
+            }
+        };
+        if (live && block + 256 <= end) {
+#pragma unroll
+            for (int k = 0; k < 32 / ITEMS; ++k) {
+                step(block + lane + k * 8 * ITEMS, fuse_bool<true>());
+            }
+        }
+        else if (live) {
+            for (IDX base = block + lane; base < end; base += 8 * ITEMS) {
+                step(base, fuse_bool<false>());
             }
         }
         fuse_join_lanes<fuse_sum<float>>(sum_lanes);

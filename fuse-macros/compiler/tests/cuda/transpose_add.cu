@@ -57,13 +57,13 @@ static __device__ __forceinline__ IDX fuse_offset(const fuse_at<N>& at, const fu
     return offset;
 }
 
-// A square tile of points of the last two axes, at one place of the axes before them.
+// A square tile of points of the last two axes, at one place of the axes before them. The last extent counts accesses.
 template <int N, int SIDE> struct fuse_tile {
     fuse_at<N> first;
     IDX before, last;
 
     __device__ __forceinline__ fuse_tile(IDX n, const fuse_extents<N>& extents)
-        : before(extents.axis[N - 2].extent), last(extents.axis[N - 1].extent)
+        : before(extents.axis[N - 2].extent), last(extents.axis[N - 1].extent * VEC)
     {
         const IDX across = (last + SIDE - 1) / SIDE, down = (before + SIDE - 1) / SIDE;
         first.axis[N - 1] = n % across * SIDE;
@@ -203,32 +203,43 @@ extern "C" __global__ void __launch_bounds__(256) k0_add(
     const fuse_strides<RANK> add3_strides,
     const fuse_extents<RANK> outer) {
     const fuse_tile<RANK, TILE> tile(blockIdx.x, outer);
-    constexpr int PASSES = TILE * TILE / 256;
-    const int column = threadIdx.x % TILE, row = threadIdx.x / TILE;
-    fuse_pack<float, 1> x_in[PASSES];
-    fuse_pack<float, 1> y_in[PASSES];
+    constexpr int ACROSS = TILE / VEC, DOWN = 256 / ACROSS, PASSES = TILE / DOWN;
+    const int column = threadIdx.x % ACROSS * VEC, row = threadIdx.x / ACROSS;
+    fuse_pack<float, VEC> x_in[PASSES];
+    fuse_pack<float, VEC> y_in[PASSES];
+    fuse_at<RANK> at[PASSES];
+    const int live = VEC;
+#pragma unroll
+    for (int u = 0; u < PASSES; ++u) {
+        at[u] = tile.at(column, row + DOWN * u);
+        if (!tile.has(at[u])) continue;
+        fuse_read<STEP_1>(y_in[u], y_ptr + fuse_offset<STEP_1>(at[u], y_strides), y_strides.axis[RANK - 1]);
+        if (STEP_0 != 3) fuse_read<STEP_0>(x_in[u], x_ptr + fuse_offset<STEP_0>(at[u], x_strides), x_strides.axis[RANK - 1]);
+    }
     __shared__ float x_tile[STEP_0 == 3 ? TILE : 1][TILE + 1];
     if (STEP_0 == 3) {
 #pragma unroll
         for (int u = 0; u < PASSES; ++u) {
-            const fuse_at<RANK> turned = tile.at(row + 256 / TILE * u, column);
-            if (tile.has(turned)) x_tile[row + 256 / TILE * u][column] = x_ptr[fuse_offset(turned, x_strides)];
-        }
-    }
-    fuse_at<RANK> at[PASSES];
-    const int live = 1;
+            const fuse_at<RANK> turned = tile.at(row + DOWN * u, column);
+            if (!tile.has(turned)) continue;
+            fuse_pack<float, VEC> pack;
+            pack.load(x_ptr + fuse_offset(turned, x_strides));
 #pragma unroll
-    for (int u = 0; u < PASSES; ++u) {
-        at[u] = tile.at(column, row + 256 / TILE * u);
-        if (!tile.has(at[u])) continue;
-        y_in[u].set(0, *(y_ptr + fuse_offset<STEP_1>(at[u], y_strides)));
-        if (STEP_0 != 3) x_in[u].set(0, *(x_ptr + fuse_offset<STEP_0>(at[u], x_strides)));
+            for (int v = 0; v < VEC; ++v) {
+                x_tile[row + DOWN * u][column + v] = pack[v];
+            }
+        }
     }
     __syncthreads();
 #pragma unroll
     for (int u = 0; u < PASSES; ++u) {
         if (!tile.has(at[u])) continue;
-        if (STEP_0 == 3) x_in[u].set(0, x_tile[column][row + 256 / TILE * u]);
+        if (STEP_0 == 3) {
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                x_in[u].set(v, x_tile[column + v][row + DOWN * u]);
+            }
+        }
         float add3_out[VEC];
 #pragma unroll
         for (int v = 0; v < VEC; ++v) {

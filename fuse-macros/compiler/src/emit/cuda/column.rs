@@ -77,7 +77,8 @@ fn row_values(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
     }
 }
 
-/// The chunk's value of every column: sub-blocks of 256 rows, row r of one in lane r % 8.
+/// The chunk's value of every column: sub-blocks of 256 rows, row r of one in lane r % 8. The rows of a whole one are written
+/// out, so that reads go on while sums are made.
 fn reduce_chunk(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
     for s in &walk.reduces {
         let (name, acc) = (scope.name(*s), policy(scope, *s));
@@ -91,8 +92,19 @@ fn reduce_chunk(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
             w.line(format!("{acc}::Acc {name}_lanes[VEC];"));
             w.unrolled("v", "VEC", |w| w.line(format!("{name}_lanes[v] = {acc}::none();")));
         }
-        let head = "for (IDX base = block + lane; live && base < min(end, block + 256); base += 8 * ITEMS)";
-        w.block(head, |w| batch(w, scope, walk));
+        w.line("const auto step = [&](IDX base, auto whole) {");
+        w.indented(|w| {
+            w.line("constexpr bool WHOLE = whole.value;");
+            batch(w, scope, walk);
+        });
+        w.line("};");
+        w.block("if (live && block + 256 <= end)", |w| {
+            w.unrolled("k", "32 / ITEMS", |w| w.line("step(block + lane + k * 8 * ITEMS, fuse_bool<true>());"));
+        });
+        w.block("else if (live)", |w| {
+            let head = "for (IDX base = block + lane; base < end; base += 8 * ITEMS)";
+            w.block(head, |w| w.line("step(base, fuse_bool<false>());"));
+        });
         for s in &walk.reduces {
             let (name, acc) = (scope.name(*s), policy(scope, *s));
             w.line(format!("fuse_join_lanes<{acc}>({name}_lanes);"));
@@ -111,12 +123,12 @@ fn batch(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
     if !leaves.is_empty() {
         w.unrolled("i", "ITEMS", |w| {
             w.line("const IDX e = base + i * 8;");
-            w.block("if (e < end)", |w| leaves.iter().for_each(|leaf| w.line(read(scope, *leaf))));
+            w.block("if (WHOLE || e < end)", |w| leaves.iter().for_each(|leaf| w.line(read(scope, *leaf))));
         });
     }
     w.unrolled("i", "ITEMS", |w| {
         w.line("const IDX e = base + i * 8;");
-        w.line("if (e >= end) break;");
+        w.line("if (!WHOLE && e >= end) break;");
         declare_results(w, scope, walk);
         declare_draws(w, scope, &walk.fresh, "VEC");
         w.unrolled("v", "VEC", |w| {

@@ -61,7 +61,9 @@ impl Variant {
             Kind::Row => rows_walk(kernel, axes, steps, widest, target),
             Kind::Line => (Walk::Plain, 1),
             Kind::Column => (Walk::Plain, columns_vec(axes, widest)),
-            Kind::Map if steps.contains(&Step::Across) => (Walk::Tiled { tile: axes.tile(kernel) }, 1),
+            Kind::Map if steps.contains(&Step::Across) => {
+                (Walk::Tiled { tile: axes.tile(kernel) }, tile_vec(axes, &steps, widest))
+            }
             Kind::Map => (Walk::Plain, widest),
         };
         walked.variant(kernel, axes, walk, vec)
@@ -240,6 +242,18 @@ pub(super) fn vector(kernel: &Kernel, axes: &Geometry, steps: &[Step], along: us
     let one_inner_axis = kernel.kind != Kind::Row || axes.inner.len() == 1;
     let mut vec = (16 / narrowest as u32).clamp(1, 8);
     while vec > 1 && !(one_inner_axis && whole(vec) && read.iter().all(|o| o.aligned(vec, along))) {
+        vec /= 2;
+    }
+    vec
+}
+
+/// At most 4 points an access, as many as transposed operands have aligned along the axis before the last.
+fn tile_vec(axes: &Geometry, steps: &[Step], widest: u32) -> u32 {
+    let before = axes.outer.len() - 2;
+    let turned: Vec<&Access> =
+        axes.operands.iter().zip(steps).filter(|(_, step)| **step == Step::Across).map(|(o, _)| o).collect();
+    let mut vec = turned.iter().map(|o| 16 / o.bytes.max(1) as u32).fold(widest.min(4), u32::min);
+    while vec > 1 && !(axes.outer[before] % i64::from(vec) == 0 && turned.iter().all(|o| o.aligned(vec, before))) {
         vec /= 2;
     }
     vec

@@ -32,16 +32,25 @@ static __device__ __forceinline__ void fuse_join_lanes(typename R::Acc (&lane)[P
     }
 }
 
-// Joins the chunks of a tile's columns, which lie `columns` apart.
+// Joins the chunks of a tile's columns, which lie `columns` apart; of each thread several are read at once.
 template <class R, int PER>
 static __device__ __forceinline__ void fuse_join_columns(
     typename R::Acc (&value)[PER], const typename R::Acc* chunk, int chunks, long long columns, bool live)
 {
+    struct alignas(sizeof(typename R::Acc) * PER < 16 ? sizeof(typename R::Acc) * PER : 16) Some { typename R::Acc of[PER]; };
+    constexpr int AHEAD = sizeof(Some) > 16 ? 2 : 4;
 #pragma unroll
-    for (int v = 0; v < PER; ++v) {
-        value[v] = R::none();
-        if (live)
-            for (int c = threadIdx.x / 32; c < chunks; c += 8) value[v] = R::join(value[v], fuse_fresh(chunk + c * columns + v));
+    for (int v = 0; v < PER; ++v) value[v] = R::none();
+    for (int first = threadIdx.x / 32; live && first < chunks; first += 8 * AHEAD) {
+        Some ahead[AHEAD];
+#pragma unroll
+        for (int k = 0; k < AHEAD; ++k)
+            if (first + 8 * k < chunks) ahead[k] = fuse_fresh((const Some*)(chunk + (first + 8 * k) * columns));
+#pragma unroll
+        for (int k = 0; k < AHEAD; ++k)
+#pragma unroll
+            for (int v = 0; v < PER; ++v)
+                if (first + 8 * k < chunks) value[v] = R::join(value[v], ahead[k].of[v]);
     }
     fuse_join_lanes<R>(value);
 }

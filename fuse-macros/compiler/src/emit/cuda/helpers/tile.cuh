@@ -1,10 +1,10 @@
-// A square tile of points of the last two axes, at one place of the axes before them.
+// A square tile of points of the last two axes, at one place of the axes before them. The last extent counts accesses.
 template <int N, int SIDE> struct fuse_tile {
     fuse_at<N> first;
     IDX before, last;
 
     __device__ __forceinline__ fuse_tile(IDX n, const fuse_extents<N>& extents)
-        : before(extents.axis[N - 2].extent), last(extents.axis[N - 1].extent)
+        : before(extents.axis[N - 2].extent), last(extents.axis[N - 1].extent * VEC)
     {
         const IDX across = (last + SIDE - 1) / SIDE, down = (before + SIDE - 1) / SIDE;
         first.axis[N - 1] = n % across * SIDE;
