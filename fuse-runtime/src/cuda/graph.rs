@@ -396,6 +396,10 @@ fn nodes_of(graph: sys::CUgraph) -> Result<Vec<sys::CUgraphNode>> {
     // SAFETY: without a place for nodes the driver counts them; then there is room for as many.
     unsafe {
         check(sys::cuGraphGetNodes(graph, std::ptr::null_mut(), &mut count), "look at a graph")?;
+        // The driver refuses to list none.
+        if count == 0 {
+            return Ok(Vec::new());
+        }
         let mut nodes = vec![std::ptr::null_mut(); count];
         check(sys::cuGraphGetNodes(graph, nodes.as_mut_ptr(), &mut count), "look at a graph")?;
         Ok(nodes)
@@ -571,17 +575,33 @@ fn with_params(
 }
 
 fn copy_params(to: u64, from: u64, bytes: usize) -> sys::CUDA_MEMCPY3D {
-    // SAFETY: a struct of numbers and pointers, for which zero is no pitch and no array.
-    let nothing: sys::CUDA_MEMCPY3D = unsafe { std::mem::zeroed() };
+    let device = sys::CUmemorytype_enum::CU_MEMORYTYPE_DEVICE;
     sys::CUDA_MEMCPY3D {
-        srcMemoryType: sys::CUmemorytype_enum::CU_MEMORYTYPE_DEVICE,
+        srcXInBytes: 0,
+        srcY: 0,
+        srcZ: 0,
+        srcLOD: 0,
+        srcMemoryType: device,
+        srcHost: std::ptr::null(),
         srcDevice: from,
-        dstMemoryType: sys::CUmemorytype_enum::CU_MEMORYTYPE_DEVICE,
+        srcArray: std::ptr::null_mut(),
+        reserved0: std::ptr::null_mut(),
+        srcPitch: 0,
+        srcHeight: 0,
+        dstXInBytes: 0,
+        dstY: 0,
+        dstZ: 0,
+        dstLOD: 0,
+        dstMemoryType: device,
+        dstHost: std::ptr::null_mut(),
         dstDevice: to,
+        dstArray: std::ptr::null_mut(),
+        reserved1: std::ptr::null_mut(),
+        dstPitch: 0,
+        dstHeight: 0,
         WidthInBytes: bytes,
         Height: 1,
         Depth: 1,
-        ..nothing
     }
 }
 

@@ -74,6 +74,7 @@ fn names(launches: &[Recorded]) -> Vec<&str> {
             Recorded::Launch { entry, .. } => &**entry,
             Recorded::Matmul(_) => "matmul",
             Recorded::Graph { .. } => "graph",
+            Recorded::Loop => "while",
         });
     }
     names
