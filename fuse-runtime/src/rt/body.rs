@@ -3,6 +3,10 @@
 use super::simd::vectorised;
 use super::{Ins, Outs};
 
+/// The points that go through a long program together, stage by stage: values that wait for the next stage stay in the
+/// first cache.
+pub const BLOCK: usize = 256;
+
 /// The CPU side of one kernel; implemented by emitted code, one unit struct a kernel, and by the interpreter.
 ///
 /// Implementations mark their methods `#[inline(always)]`, so that they are compiled once for each vector width.

@@ -17,7 +17,7 @@ mod simd;
 pub use crate::math;
 pub use crate::reduce;
 pub use crate::tape::vjp;
-pub use body::{Body, DynBody};
+pub use body::{BLOCK, Body, DynBody};
 pub use device_loop::while_loop;
 pub use fuse_compiler::options::Mode;
 pub use glue::{WeakScalar, check_dim, fallible, launched, replace, solve_dim, weak_scalar};

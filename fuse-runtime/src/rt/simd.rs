@@ -29,18 +29,14 @@ pub(crate) fn vectorised<R>(work: impl FnOnce() -> R) -> R {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn level() -> Level {
-    // The macro caches what the processor said, so asking costs one load.
-    if is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("avx2")
-    {
-        Level::Avx512
-    } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c") {
-        Level::Avx2
-    } else {
-        Level::Baseline
+    // The macro caches what the processor said, so asking costs one load each.
+    macro_rules! all {
+        ($($feature:tt)*) => { true $(&& is_x86_feature_detected!($feature))* };
+    }
+    match all!("avx2" "fma" "f16c") {
+        true if all!("avx512f" "avx512bw" "avx512dq" "avx512vl") => Level::Avx512,
+        true => Level::Avx2,
+        false => Level::Baseline,
     }
 }
 
@@ -51,13 +47,13 @@ fn level() -> Level {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,f16c")]
+#[target_feature(enable = "avx2,fma,f16c")]
 fn with_avx2<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
 fn with_avx512<R>(work: impl FnOnce() -> R) -> R {
     work()
 }

@@ -83,6 +83,7 @@ pub fn made() -> Vec<(&'static str, Made)> {
         ("pointwise", pointwise(F32)),
         ("pointwise_f16", pointwise(F16)),
         ("pointwise_generic", pointwise(Param(0))),
+        ("chain", chain()),
         ("bias_gelu", bias_gelu(BF16)),
         ("bias_gelu_f64", bias_gelu(F64)),
         ("softmax", softmax(F32)),
@@ -124,6 +125,22 @@ fn pointwise(dtype: DType) -> Made {
     let product = p.op("mul", &[relu, gate]);
     let out = p.op("add", &[product, y]);
     p.plan(&[out])
+}
+
+/// A chain of functions, one of whose values is kept and read again at its end.
+fn chain() -> Made {
+    let mut p = Program::new("chain");
+    let (x, y) = (p.input("x", DType::F32, 1), p.input("y", DType::F16, 1));
+    let y = p.cast(y, DType::F32);
+    let scaled = p.op("mul", &[x, y]);
+    let first = p.op("tanh", &[scaled]);
+    let first = p.named("first", first);
+    let second = p.op("exp", &[first]);
+    let third = p.op("sub", &[second, y]);
+    let third = p.op("sin", &[third]);
+    let out = p.op("mul", &[third, first]);
+    let out = p.op("erf", &[out]);
+    p.plan(&[second, out])
 }
 
 fn bias_gelu(dtype: DType) -> Made {

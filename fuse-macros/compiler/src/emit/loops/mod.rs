@@ -5,6 +5,7 @@
 
 mod row;
 mod scope;
+mod stages;
 
 use crate::emit::writer::Writer;
 use crate::plan::{Expr, Kernel, Kind, Level, Phase, Plan, Step, StmtId, print};
@@ -121,6 +122,9 @@ fn operands(w: &mut Writer, scope: &Scope<'_>) {
 /// The loop of a map, or along a line.
 fn each_point(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
     w.lines(walk.before.iter().filter_map(|s| scope.define(*s)));
+    if stages::write(w, scope, walk) {
+        return;
+    }
     for s in &walk.fresh {
         if let Expr::Scan(kind, _) = scope.kernel.stmt(*s).expr {
             let identity = crate::op::Literal::Float(f64::from(u8::from(kind == crate::op::Reduction::Prod)));

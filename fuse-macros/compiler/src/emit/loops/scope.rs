@@ -20,14 +20,14 @@ pub(super) struct Scope<'a> {
 }
 
 /// What the loops use themselves, and Rust's keywords.
-const RESERVED: &str = "m rt i n ins outs self Self Element as async await break const continue crate dyn else enum extern false fn for gen if \
+const RESERVED: &str = "m rt i n start ins outs self Self Element as async await break const continue crate dyn else enum extern false fn for gen if \
     impl in let loop match mod move mut pub ref return static struct super trait true try type unsafe use where while yield abstract become box \
     do final macro override priv typeof unsized virtual union f16 f32 f64 bf16 i32 i64 u8 bool";
 
 impl<'a> Scope<'a> {
     pub(super) fn new(plan: &'a Plan, kernel: &'a Kernel) -> Self {
         let mut names = Names::new(RESERVED);
-        let mut fresh = |wanted: &str| names.fresh(wanted, &["_acc"]);
+        let mut fresh = |wanted: &str| names.fresh(wanted, &["_acc", "_block"]);
         let values: Vec<String> =
             kernel.stmts.iter().map(|s| fresh(&stem_of(plan, kernel, &s.expr, &s.name))).collect();
         let leaves =
