@@ -74,6 +74,15 @@ impl<'a> Buffers<'a> {
         Ok(self.held[at].clone().expect("the buffer was made above"))
     }
 
+    /// Puts one element in the place of a buffer that never lies in memory as a whole, so that its readers can be bound.
+    pub fn stand_in(&mut self, buf: BufId) -> Result<()> {
+        let ty = &self.plan.bufs[buf.0 as usize].ty;
+        let one = RawTensor::empty(ty.dtype, &[1], self.device)?;
+        let layout = one.layout().broadcast_to(&self.sizes.extents(&ty.dims)?)?;
+        self.held[buf.0 as usize] = Some(one.with_layout(layout));
+        Ok(())
+    }
+
     /// The tensor of a buffer under its views.
     pub fn operand(&mut self, operand: &Operand) -> Result<RawTensor> {
         let tensor = self.get(operand.buf)?;

@@ -10,7 +10,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::raw::RawTensor;
 use crate::rt::{CallFacts, Draw, DynBody, Scalar};
-use fuse_compiler::plan::{Expr, Kernel, Plan, Step};
+use fuse_compiler::plan::{Attention, Expr, Kernel, Plan, Step};
 
 /// What a plan is called with.
 pub(crate) struct Call<'a> {
@@ -63,12 +63,44 @@ fn run_on_cpu(call: &Call<'_>) -> Result<Vec<RawTensor>> {
     let sizes = Sizes::of(plan, call.tensors, call.host_ints)?;
     let draws = draws(plan, &sizes, call.device);
     let mut buffers = Buffers::new(call, &sizes);
-    for (k, step) in plan.steps.iter().enumerate() {
+    let mut k = 0;
+    while k < plan.steps.len() {
         buffers.start_step(k as u32);
-        cpu_step(call, step, call.bodies[k], &mut buffers, &sizes, &draws)?;
-        buffers.end_step(k as u32);
+        let together = plan.attention.iter().find(|attention| attention.first as usize == k);
+        let steps = match together {
+            Some(attention) => {
+                cpu_attention(call, *attention, &mut buffers, &sizes, &draws)?;
+                3
+            }
+            None => {
+                cpu_step(call, &plan.steps[k], call.bodies[k], &mut buffers, &sizes, &draws)?;
+                1
+            }
+        };
+        (k..k + steps).for_each(|done| buffers.end_step(done as u32));
+        k += steps;
     }
     plan.outs.iter().map(|out| buffers.operand(out)).collect()
+}
+
+/// Three steps at once; the first fault in the order of the steps is the call's.
+fn cpu_attention(
+    call: &Call<'_>,
+    attention: Attention,
+    buffers: &mut Buffers<'_>,
+    sizes: &Sizes,
+    draws: &[Draw],
+) -> Result<()> {
+    let plan = &call.program.plan;
+    let steps = [0, 1, 2].map(|step| attention.first as usize + step);
+    let kernels = steps.map(|step| cpu_kernel(&plan.steps[step]));
+    let faults = steps.map(|_| FaultCell::new());
+    let values = kernels.map(|kernel| size_values(kernel, sizes));
+    let facts = [0, 1, 2].map(|k| CallFacts { scalars: call.scalars, sizes: &values[k], draws, faults: &faults[k] });
+    let parts = cpu::Parts { attention, bodies: steps.map(|step| call.bodies[step]), facts: facts.each_ref() };
+    cpu::run_attention(plan, &parts, buffers, sizes)?;
+    let fault = std::iter::zip(&faults, kernels).find_map(|(cell, kernel)| Some(cell.first()?.error(plan, kernel)));
+    fault.map_or(Ok(()), Err)
 }
 
 /// Takes the random numbers of a call from the generator, in program order.

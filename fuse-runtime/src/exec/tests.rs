@@ -1,5 +1,6 @@
 //! Whole plans against the reference evaluator: fused, over every layout, on the processor and, where there is one, on a GPU.
 
+mod attention;
 mod order;
 mod products;
 

@@ -47,6 +47,9 @@ pub struct Plan {
     pub contract: bool,
     /// What runs, in order.
     pub steps: Vec<Step>,
+    /// Steps that are better run together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attention: Vec<Attention>,
     /// The results, in order.
     pub outs: Vec<Operand>,
     /// Source places, by [`Stmt::place`].
@@ -116,6 +119,31 @@ pub enum Step {
     Kernel(Kernel),
     /// A product of matrices, by a library or by our own template.
     Matmul(Matmul),
+}
+
+/// Three steps whose values in between nobody else reads: a product, rows over it, and their product with something else,
+/// as in `softmax(q k^T) v`. Each step is complete, so whoever does not know better runs one after the other.
+///
+/// A row of the first product is needed for one row of the result alone. So some rows at a time can go through all three
+/// steps, and neither matrix ever lies in memory as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attention {
+    /// The number of the first step.
+    pub first: u32,
+    /// The first product, dense: of queries and keys.
+    pub scores: BufId,
+    /// What the rows make of it, dense: the left operand of the second product.
+    pub weights: BufId,
+}
+
+impl Attention {
+    /// The parts of the three steps: the products, and the rows between them.
+    pub fn steps<'p>(&self, plan: &'p Plan) -> (&'p Matmul, &'p Kernel, &'p Matmul) {
+        match &plan.steps[self.first as usize..][..3] {
+            [Step::Matmul(scores), Step::Kernel(weights), Step::Matmul(values)] => (scores, weights, values),
+            _ => unreachable!("the scheduler lists attention only where there are such steps"),
+        }
+    }
 }
 
 /// A buffer under a chain of views, applied first to last to its layout at run time.

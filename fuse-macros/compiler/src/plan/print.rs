@@ -1,6 +1,6 @@
 //! Plans as text for people and snapshots: a line per kernel.
 
-use super::{Expr, Kernel, Kind, LeafSource, Matmul, Plan, Step, StmtId, Store};
+use super::{Attention, Expr, Kernel, Kind, LeafSource, Matmul, Plan, Step, StmtId, Store};
 use crate::op::Literal;
 use crate::types::{Dim, Sym};
 use std::collections::BTreeMap;
@@ -18,7 +18,16 @@ pub fn plan(plan: &Plan) -> String {
         };
         writeln!(text, "{line}").expect("writing to a string succeeds");
     }
+    for attention in &plan.attention {
+        writeln!(text, "{}", self::attention(plan, attention)).expect("writing to a string succeeds");
+    }
     text
+}
+
+/// Attention, by the kernels it is made of: `attention: k0_matmul, k1_max, k2_matmul`.
+pub fn attention(plan: &Plan, attention: &Attention) -> String {
+    let (scores, weights, values) = attention.steps(plan);
+    format!("attention: {}, {}, {}", scores.epilogue.name, weights.name, values.epilogue.name)
 }
 
 /// One kernel: how it walks its domain, then what it computes.

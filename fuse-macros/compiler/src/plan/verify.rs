@@ -1,6 +1,6 @@
 //! What must hold of every plan. A broken plan is a mistake of ours, so the checks panic with the kernel around the fault.
 
-use super::{BufClass, Expr, Kernel, Kind, LeafSource, Level, Operand, Plan, Step, StmtId, print};
+use super::{Attention, BufClass, BufId, Expr, Kernel, Kind, LeafSource, Level, Operand, Plan, Step, StmtId, print};
 use crate::op::Literal;
 
 /// Checks a plan.
@@ -25,8 +25,25 @@ pub fn verify(plan: &Plan) {
             }
         }
     }
+    plan.attention.iter().for_each(|attention| verify_attention(plan, attention));
     let unwritten = |out: &&Operand| !written[out.buf.0 as usize];
     assert!(plan.outs.iter().find(unwritten).is_none(), "a result is never written\n{}", print::plan(plan));
+}
+
+fn verify_attention(plan: &Plan, attention: &Attention) {
+    let (scores, weights, values) = attention.steps(plan);
+    let stores = |kernel: &Kernel, buf: BufId| kernel.stores.iter().any(|store| store.to.buf == buf);
+    check(plan, weights, stores(&scores.epilogue, attention.scores), "scores that the first product does not store");
+    check(plan, weights, stores(weights, attention.weights), "weights that the rows do not store");
+    check(plan, weights, values.a.buf == attention.weights, "weights that the second product does not read");
+    for buf in [attention.scores, attention.weights] {
+        check(
+            plan,
+            weights,
+            plan.bufs[buf.0 as usize].class == BufClass::Temp,
+            "attention that leaves its matrix behind",
+        );
+    }
 }
 
 fn verify_kernel(plan: &Plan, kernel: &Kernel, written: &mut [bool]) {

@@ -23,7 +23,11 @@ fn graph(graph: &GraphReport) -> String {
     let missed = graph.missed.iter().map(|m| format!("<p class=\"note\">not fused: {}</p>\n", escaped(&m.reason)));
     let saved = format!("<p>fusion saved {} bytes of writes and reads</p>", escaped(&graph.saved));
     let missed: String = missed.collect();
-    format!("<section><h2>{title} <span class=\"note\">{launches}</span></h2>\n{kernels}{saved}\n{missed}</section>\n")
+    let together = graph.together.iter().map(|text| format!("<p class=\"note\">{}</p>\n", escaped(text)));
+    let together: String = together.collect();
+    format!(
+        "<section><h2>{title} <span class=\"note\">{launches}</span></h2>\n{kernels}{saved}\n{together}{missed}</section>\n"
+    )
 }
 
 fn kernel(kernel: &KernelReport) -> String {

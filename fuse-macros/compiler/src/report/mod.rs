@@ -9,7 +9,7 @@ use crate::diag::Break;
 use crate::graph::Place;
 use crate::options::{GRAPHS_IN_ALL, GRAPHS_OF_A_PLAN, Mode};
 use crate::plan::abi::Texts;
-use crate::plan::{Kernel, Plan, Step, print};
+use crate::plan::{Attention, BufId, Kernel, Plan, Step, print};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -36,6 +36,10 @@ pub struct GraphReport {
     pub launches: usize,
     /// Bytes that op by op execution would have written and read again, as a formula in the dims.
     pub saved: String,
+    /// Kernels that run together, some rows at a time, where the device does so; what they hand on then never lies in memory
+    /// as a whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub together: Vec<String>,
     /// Ops that stayed apart, and why.
     pub missed: Vec<MissedFusion>,
 }
@@ -149,8 +153,15 @@ fn graph(plan: &Plan) -> GraphReport {
         kernels: plan.steps.iter().map(|step| step_report(plan, step)).collect(),
         launches: plan.launches(),
         saved: bytes::saved(plan),
+        together: plan.attention.iter().map(|attention| together(plan, attention)).collect(),
         missed: missed.map(|d| MissedFusion { reason: d.reason.clone(), place: place(plan, d.place) }).collect(),
     }
+}
+
+fn together(plan: &Plan, attention: &Attention) -> String {
+    let name = |buf: BufId| &plan.bufs[buf.0 as usize].name;
+    let (scores, weights) = (name(attention.scores), name(attention.weights));
+    format!("{}; on a processor `{scores}` and `{weights}` stay in its caches", print::attention(plan, attention))
 }
 
 fn step_report(plan: &Plan, step: &Step) -> KernelReport {
@@ -210,6 +221,9 @@ impl fmt::Display for GraphReport {
         }
         if self.saved != "0" {
             writeln!(f, "  fusion saved {} bytes of writes and reads", self.saved)?;
+        }
+        for together in &self.together {
+            writeln!(f, "  {together}")?;
         }
         if let Some(most) = self.kernels.iter().map(|kernel| kernel.variants).max() {
             writeln!(f, "  at most {} of a kernel for each GPU, whatever sizes there are", count(most, "variant"))?;

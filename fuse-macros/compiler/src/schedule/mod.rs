@@ -1,5 +1,6 @@
 //! Decides which ops share a kernel, what is stored and what is computed again, and lays the result out as a plan.
 
+mod attention;
 mod buffers;
 mod faults;
 mod frame;
@@ -35,7 +36,8 @@ pub fn run(graph: &Graph, options: Options) -> Plan {
     let groups = groups::Groups::build(&graph);
     let plan = lower::run(&groups);
     let plan = names::run(plan);
-    let mut plan = buffers::run(plan);
+    let plan = buffers::run(plan);
+    let mut plan = attention::run(plan);
     plan.contract = options.contract;
     if options.tf32 {
         allow_tf32(&mut plan);

@@ -164,6 +164,40 @@ fn scores_are_scaled_by_the_softmax_that_reads_them() {
     assert_eq!(plan.launches(), 3, "{:?}", steps(&plan));
 }
 
+/// The plans of attention over the same batches, as one op and written out, under a mask or not; `keep` says which of the
+/// scores and weights are results too.
+fn attention_plan(composite: bool, keep: [bool; 2]) -> Plan {
+    plan(|g| {
+        let (q, k, v) = (g.input("q", F32, 3), g.input("k", F32, 3), g.input("v", F32, 3));
+        [k, v].into_iter().for_each(|x| same(g, (q, 0), (x, 0)));
+        if composite {
+            return vec![g.push(Op::named("scaled_dot_product_attention"), &[q, k, v], vec![Attr::Bool(true)])];
+        }
+        let turned = g.push(Op::named("transpose"), &[k], vec![Attr::Int(-2), Attr::Int(-1)]);
+        let scores = op(g, "matmul", &[q, turned]);
+        let weights = axis(g, "softmax", scores, -1);
+        let out = op(g, "matmul", &[weights, v]);
+        let kept = [scores, weights].into_iter().zip(keep).filter_map(|(val, keep)| keep.then_some(val));
+        [out].into_iter().chain(kept).collect()
+    })
+}
+
+#[test]
+fn attention_is_found_as_one_op_and_written_out() {
+    for composite in [true, false] {
+        let plan = attention_plan(composite, [false, false]);
+        assert_eq!((plan.attention.len(), plan.steps.len()), (1, 3), "{:?}", steps(&plan));
+        crate::plan::verify::verify(&plan);
+    }
+}
+
+#[test]
+fn a_matrix_that_is_wanted_in_full_is_made_in_full() {
+    for keep in [[true, false], [false, true]] {
+        assert_eq!(attention_plan(false, keep).attention, []);
+    }
+}
+
 #[test]
 fn a_residual_is_added_by_the_norm_that_reads_it() {
     let plan = plan(|g| {

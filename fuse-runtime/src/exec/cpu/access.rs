@@ -66,6 +66,19 @@ impl Access {
         }
     }
 
+    /// The operand dense over extents of which the first `outer` are rows, whatever its tensor looks like. Where it starts is
+    /// up to whoever runs the launch.
+    pub fn make_dense(&mut self, extents: &[usize], outer: usize) {
+        let layout = Layout::contiguous(extents);
+        self.outer = Strided::of(&layout, 0, outer);
+        self.inner = Strided::of(&layout, outer, extents.len());
+    }
+
+    /// Puts the element at `position` of both walks at an address.
+    pub fn start_at(&mut self, address: *mut u8, position: usize) {
+        self.start = address.wrapping_sub(position * self.dtype.bytes());
+    }
+
     /// The address of a position counted in elements.
     pub fn at(&self, offset: isize) -> *mut u8 {
         self.start.wrapping_offset(offset * self.dtype.bytes() as isize)

@@ -6,6 +6,7 @@ use fuse_compiler::plan::{Expr, Kernel, Kind, Level};
 use fuse_compiler::types::DType;
 
 /// Everything about a launch that is the same for all runs.
+#[derive(Clone)]
 pub(super) struct Launch<'a> {
     /// How the domain is walked.
     pub kind: Kind,

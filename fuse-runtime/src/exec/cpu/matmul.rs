@@ -29,14 +29,7 @@ pub(crate) fn run_matmul(
     sizes: &Sizes,
     facts: &CallFacts<'_>,
 ) -> Result<()> {
-    let product = Product {
-        a: buffers.operand(&matmul.a)?,
-        b: buffers.operand(&matmul.b)?,
-        batch: sizes.extents(&matmul.batch)?.iter().product(),
-        m: sizes.extent(&matmul.m)?,
-        n: sizes.extent(&matmul.n)?,
-        k: sizes.extent(&matmul.k)?,
-    };
+    let product = Product::of(matmul, buffers, sizes)?;
     let launch = bind(&matmul.epilogue, buffers, sizes, facts, false)?;
     match matmul.dtype {
         DType::F32 => product.run::<f32>(&launch, body),
@@ -52,30 +45,31 @@ pub(crate) fn run_matmul(
 }
 
 /// The operands of a product, viewed as `[batch.., m, k]` and `[batch.., k, n]`.
-struct Product {
-    a: RawTensor,
-    b: RawTensor,
-    batch: usize,
-    m: usize,
-    n: usize,
-    k: usize,
+pub(super) struct Product {
+    pub a: RawTensor,
+    pub b: RawTensor,
+    pub batch: usize,
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
 }
 
 /// Part of the product: some rows and columns of one matrix of the batch.
-struct Tile {
-    batch: usize,
-    row: usize,
-    rows: usize,
-    column: usize,
-    columns: usize,
+#[derive(Clone, Copy)]
+pub(super) struct Tile {
+    pub batch: usize,
+    pub row: usize,
+    pub rows: usize,
+    pub column: usize,
+    pub columns: usize,
 }
 
 /// A matrix in memory.
 #[derive(Clone, Copy)]
-struct Matrix<T> {
-    start: *const T,
-    row_stride: isize,
-    column_stride: isize,
+pub(super) struct Matrix<T> {
+    pub start: *const T,
+    pub row_stride: isize,
+    pub column_stride: isize,
 }
 
 impl<T> Matrix<T> {
@@ -83,12 +77,24 @@ impl<T> Matrix<T> {
         self.start.wrapping_offset(row as isize * self.row_stride + column as isize * self.column_stride)
     }
 
-    fn from(&self, row: usize, column: usize) -> Self {
+    pub fn from(&self, row: usize, column: usize) -> Self {
         Matrix { start: self.at(row, column), ..*self }
     }
 }
 
 impl Product {
+    /// The operands of a step.
+    pub fn of(matmul: &Matmul, buffers: &mut Buffers<'_>, sizes: &Sizes) -> Result<Self> {
+        Ok(Product {
+            a: buffers.operand(&matmul.a)?,
+            b: buffers.operand(&matmul.b)?,
+            batch: sizes.extents(&matmul.batch)?.iter().product(),
+            m: sizes.extent(&matmul.m)?,
+            n: sizes.extent(&matmul.n)?,
+            k: sizes.extent(&matmul.k)?,
+        })
+    }
+
     fn run<T: Element<Compute: Multiply>>(&self, launch: &Launch<'_>, body: &dyn DynBody) {
         if self.batch * self.m * self.n == 0 {
             return;
@@ -130,14 +136,13 @@ impl Product {
     ) {
         let a = self.matrix::<T>(&self.a, tile.batch).from(tile.row, 0);
         let b = self.matrix::<T>(&self.b, tile.batch).from(0, tile.column);
-        panels.out.resize(tile.rows * tile.columns, T::Compute::ZERO);
         // SAFETY: the operands hold `rows x k` and `k x columns` elements there, which nobody writes to.
         unsafe { panels.multiply(a, b, tile.rows, tile.columns, self.k) };
         self.epilogue::<T>(tile, worker, &panels.out);
     }
 
     /// Hands the elements of a tile to the epilogue, run by run: whole rows together where they are consecutive.
-    fn epilogue<T: Element>(&self, tile: &Tile, worker: &mut Worker<'_>, out: &[T::Compute]) {
+    pub fn epilogue<T: Element>(&self, tile: &Tile, worker: &mut Worker<'_>, out: &[T::Compute]) {
         let (piece, pieces) = match tile.columns == self.n {
             true => (tile.rows * self.n, 1),
             false => (tile.columns, tile.rows),
@@ -152,7 +157,8 @@ impl Product {
         }
     }
 
-    fn matrix<T>(&self, operand: &RawTensor, batch: usize) -> Matrix<T> {
+    /// One matrix of the batch of an operand.
+    pub fn matrix<T>(&self, operand: &RawTensor, batch: usize) -> Matrix<T> {
         let layout = operand.layout();
         let (outer, inner) = layout.strides().split_at(layout.rank() - 2);
         let mut left = batch;
@@ -170,8 +176,8 @@ impl Product {
 unsafe impl Sync for Product {}
 
 /// A thread's memory for tiles: the product, and operands widened to the compute type.
-struct Panels<A> {
-    out: Vec<A>,
+pub(super) struct Panels<A> {
+    pub out: Vec<A>,
     a: Vec<A>,
     b: Vec<A>,
 }
@@ -187,7 +193,15 @@ impl<A: Multiply> Panels<A> {
     ///
     /// # Safety
     /// The matrices hold `m x k` and `k x n` readable elements.
-    unsafe fn multiply<T: Element<Compute = A>>(&mut self, a: Matrix<T>, b: Matrix<T>, m: usize, n: usize, k: usize) {
+    pub unsafe fn multiply<T: Element<Compute = A>>(
+        &mut self,
+        a: Matrix<T>,
+        b: Matrix<T>,
+        m: usize,
+        n: usize,
+        k: usize,
+    ) {
+        self.out.resize(m * n, A::ZERO);
         // SAFETY: passed on from the caller; widened panels hold what they were sized for.
         unsafe {
             let (a, b) = if T::DTYPE == A::DTYPE {
@@ -225,7 +239,7 @@ unsafe fn widen<T: Element>(
 }
 
 /// A compute type that matrices can be multiplied in.
-trait Multiply: Element + Number {
+pub(super) trait Multiply: Element + Number {
     /// Puts the product of two matrices, dense, into `out`.
     ///
     /// # Safety

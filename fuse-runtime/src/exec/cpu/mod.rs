@@ -2,6 +2,7 @@
 //! to the kernel's body.
 
 mod access;
+mod attention;
 mod kernel;
 mod launch;
 mod matmul;
@@ -10,5 +11,6 @@ mod strided;
 mod tiles;
 mod worker;
 
+pub(super) use attention::{Parts, run_attention};
 pub(super) use kernel::run_kernel;
 pub(super) use matmul::run_matmul;

@@ -1,0 +1,57 @@
+//! Finds attention: a product, rows over it, and a product with them, whose values in between nobody else reads.
+//!
+//! It comes last, since it only describes what has been scheduled. The composite op and the written-out form end up as the
+//! same three steps.
+
+use crate::plan::{Attention, BufClass, BufId, Kernel, Kind, Leaf, LeafSource, Level, Plan, Step, Store};
+use crate::types::Dim;
+
+/// Lists what attention a plan has.
+pub fn run(mut plan: Plan) -> Plan {
+    let found = (0..plan.steps.len().saturating_sub(2)).filter_map(|first| at(&plan, first));
+    plan.attention = found.collect();
+    plan
+}
+
+fn at(plan: &Plan, first: usize) -> Option<Attention> {
+    let [Step::Matmul(scores), Step::Kernel(weights), Step::Matmul(values)] = &plan.steps[first..][..3] else {
+        return None;
+    };
+    let extents = [scores.batch.as_slice(), &[scores.m.clone(), scores.n.clone()]].concat();
+    let of_product = [values.batch.as_slice(), &[values.m.clone(), values.k.clone()]].concat();
+    let reads_only_as_operand = !values.epilogue.leaves.iter().any(|leaf| leaf.source == LeafSource::Buf(values.a.buf));
+    let fits = extents == of_product
+        && scores.dtype == values.dtype
+        && values.a.views.is_empty()
+        && values.b.buf != values.a.buf
+        && reads_only_as_operand
+        && is_by_row(weights, &extents);
+    let first = first as u32;
+    let between =
+        |kernel: &Kernel, step: u32| kernel.stores.iter().find(|s| is_between(plan, s, step)).map(|s| s.to.buf);
+    let buf = between(&scores.epilogue, first).filter(|buf| fits && reads_by_row(weights, *buf))?;
+    (between(weights, first + 1)? == values.a.buf).then_some(Attention { first, scores: buf, weights: values.a.buf })
+}
+
+/// Whether a kernel makes each row of a matrix from the same row of its operands.
+fn is_by_row(kernel: &Kernel, extents: &[Dim]) -> bool {
+    let over_rows = kernel.stmts.iter().any(|stmt| stmt.level == Level::All);
+    kernel.kind == Kind::Row && kernel.reduced == 1 && kernel.domain == extents && !over_rows
+}
+
+/// Whether a store fills a dense temporary that only this step and the next one touch.
+fn is_between(plan: &Plan, store: &Store, step: u32) -> bool {
+    let buf = &plan.bufs[store.to.buf.0 as usize];
+    buf.class == BufClass::Temp
+        && buf.live == (step, step + 1)
+        && buf.donor.is_none()
+        && store.to.views.is_empty()
+        && store.scatter.is_none()
+}
+
+/// Whether a kernel reads a buffer, and only where it is.
+fn reads_by_row(kernel: &Kernel, buf: BufId) -> bool {
+    let in_place = |leaf: &Leaf| leaf.views.is_empty() && leaf.level == Level::Elem && leaf.indexed.is_none();
+    let mut leaves = kernel.leaves.iter().filter(|leaf| leaf.source == LeafSource::Buf(buf)).peekable();
+    leaves.peek().is_some() && leaves.all(in_place)
+}
