@@ -235,19 +235,46 @@ fn size_class(bytes: usize) -> usize {
 }
 
 fn block_layout(class: usize) -> Option<alloc::Layout> {
-    alloc::Layout::from_size_align(class, ALIGN).ok()
+    let align = if class >= LARGE { LARGE_PAGE } else { ALIGN };
+    alloc::Layout::from_size_align(class, align).ok()
 }
 
-/// A block from the system. Zeroed, so that no byte is ever uninitialised; large blocks come as zero pages at no cost.
+/// A block from the system. Zeroed, so that no byte is ever uninitialised.
 fn fresh(class: usize) -> Option<NonNull<u8>> {
     let layout = block_layout(class)?;
     // SAFETY: the size of `layout` is not zero.
-    let zeroed = || NonNull::new(unsafe { alloc::alloc_zeroed(layout) });
-    zeroed().or_else(|| {
+    let some = || NonNull::new(unsafe { alloc::alloc(layout) });
+    let block = some().or_else(|| {
         release_kept();
-        zeroed()
-    })
+        some()
+    })?;
+    if class >= LARGE {
+        ask_for_large_pages(block, class);
+    }
+    // SAFETY: the block has that many bytes.
+    unsafe { block.write_bytes(0, class) };
+    Some(block)
 }
+
+/// Blocks from here on start on a large page.
+const LARGE: usize = 2 * LARGE_PAGE;
+const LARGE_PAGE: usize = 1 << 21;
+
+/// Asks the system to put a block on large pages before any of it is touched. Walking down a column of a matrix touches a
+/// page a row, and there is no room to remember where thousands of small ones lie.
+#[cfg(target_os = "linux")]
+fn ask_for_large_pages(block: NonNull<u8>, bytes: usize) {
+    use std::ffi::{c_int, c_void};
+    unsafe extern "C" {
+        fn madvise(start: *mut c_void, bytes: usize, advice: c_int) -> c_int;
+    }
+    const MADV_HUGEPAGE: c_int = 14;
+    // SAFETY: the range is ours and starts on a page. It is advice: where the system has no large pages nothing changes.
+    unsafe { madvise(block.as_ptr().cast(), bytes / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ask_for_large_pages(_: NonNull<u8>, _: usize) {}
 
 fn release(start: NonNull<u8>, class: usize) {
     if let Some(layout) = block_layout(class) {
