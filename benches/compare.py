@@ -4,7 +4,7 @@ usage: python3 benches/compare.py [--device cuda:0|cpu] [--only P,M1] [--modes e
                                   [--fuse FILE] [--cold FILE] [--torch FILE] [--torch-cold FILE] [--peer NAME=FILE]
 
 Without FILEs it runs `cargo bench` (workloads, and on a GPU cold and sweep), `benches/peers/torch_peer.py` and
-`benches/peers/torch_cold.py`, which need PyTorch. `--peer` adds the lines of another library. `ratio` is the best of fuse to
+`benches/peers/torch_cold.py`, which need PyTorch, and on a processor `benches/peers/rust`. `--peer` adds the lines of another library. `ratio` is the best of fuse to
 the best of PyTorch; below 1 fuse is faster. `floor` is the time the bytes of a row take at the copy ceiling of this run.
 """
 import argparse
@@ -16,6 +16,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 
 
+RUST_PEERS = ["candle", "ndarray"]
 MODES = ["eager", "default", "reduce-overhead", "max-autotune"]
 
 
@@ -34,6 +35,8 @@ def main():
     fuse = lines_of("fuse", workloads(args), args.fuse, args.save)
     torch = lines_of("torch", torch_peer(args), args.torch, args.save)
     others = [(name, lines_of(name, [], pathlib.Path(path), None)) for name, path in split(args.peer)]
+    if args.device == "cpu" and not args.fuse:
+        others += [(name, lines_of(name, [rust_peer(name, args)], None, args.save)) for name in RUST_PEERS]
     print_ceilings([("fuse", fuse), ("torch", torch), *others])
     print_table(fuse, torch, others)
     if args.device != "cpu" and (args.cold or not args.fuse):
@@ -69,6 +72,11 @@ def torch_peer(args):
     device = args.device.split(":")[0]
     peer = str(HERE / "peers" / "torch_peer.py")
     return [[sys.executable, peer, "--device", device, "--modes", modes(args), *only(args)]]
+
+
+def rust_peer(name, args):
+    manifest = str(HERE / "peers" / "rust" / "Cargo.toml")
+    return ["cargo", "run", "-q", "--release", "--manifest-path", manifest, "--bin", name, "--", *only(args)]
 
 
 def torch_cold():

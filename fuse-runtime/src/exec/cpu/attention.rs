@@ -6,6 +6,7 @@
 use super::kernel::bind;
 use super::launch::Launch;
 use super::matmul::{Matrix, Multiply, Panels, Product, Tile};
+use super::share::share;
 use super::worker::Worker;
 use crate::dtype::Element;
 use crate::error::Result;
@@ -16,7 +17,6 @@ use crate::storage::CpuBuffer;
 use fuse_compiler::plan::{Attention, BufId, Expr, Kernel, LeafSource, Matmul, Plan};
 use fuse_compiler::types::DType;
 use half::{bf16, f16};
-use rayon::prelude::*;
 
 /// Bytes of a thread's rows of scores and weights together, as the second cache of a core holds them.
 const NEAR: usize = 3 << 18;
@@ -93,13 +93,11 @@ impl<'a> Rows<'a> {
     fn run<T: Element<Compute: Multiply>>(&self) {
         let (rows, batch) = (self.tile_rows::<T>(), self.scores.batch);
         let tiles = self.scores.m.div_ceil(rows);
-        (0..batch * tiles).into_par_iter().for_each_init(
-            || self.memory::<T>(rows),
-            |memory, t| {
-                let row = t % tiles * rows;
-                self.tile::<T>(t / tiles, row, rows.min(self.scores.m - row), memory);
-            },
-        );
+        let tile = |memory: &mut Memory<T::Compute>, t: usize| {
+            let row = t % tiles * rows;
+            self.tile::<T>(t / tiles, row, rows.min(self.scores.m - row), memory);
+        };
+        share(batch * tiles, 1, || self.memory::<T>(rows), tile);
     }
 
     /// As many rows as the caches hold, but not so few that products get slow, and some for every thread.

@@ -2,6 +2,7 @@
 
 use super::access::Access;
 use super::launch::{Launch, Walk};
+use super::share::share;
 use super::tiles::Tiles;
 use super::worker::Worker;
 use crate::error::Result;
@@ -11,7 +12,6 @@ use crate::exec::symbols::Sizes;
 use crate::rt::{CallFacts, DynBody, Ins, LeafRun, Outs, StageRun, StoreRun};
 use fuse_compiler::plan::{Kernel, Kind, Level};
 use fuse_compiler::types::DType;
-use rayon::prelude::*;
 
 /// Points of a run of a `Map` kernel: a few operands of this length fit into the first cache together.
 pub(super) const RUN: usize = 2048;
@@ -105,8 +105,7 @@ fn drive_runs(launch: &Launch<'_>, body: &dyn DynBody, stages: Stages<'_>) {
         let mut worker = worker();
         (0..runs).for_each(|k| run(&mut worker, k));
     } else {
-        let least = (PARALLEL / run_points / 2).max(1);
-        (0..runs).into_par_iter().with_min_len(least).for_each_init(worker, run);
+        share(runs, bite(runs, PARALLEL / run_points / 2), worker, run);
     }
 }
 
@@ -119,9 +118,15 @@ fn drive_rows(launch: &Launch<'_>, body: &dyn DynBody, stages: Stages<'_>) {
     }
     // Rows go to threads in groups, which are whole tiles for columns and large enough to be worth handing out.
     let group = (PARALLEL / 2 / points).max(1).next_multiple_of(if columns { 16 } else { 1 });
-    (0..rows.div_ceil(group)).into_par_iter().for_each_init(worker, |worker, k| {
+    let groups = rows.div_ceil(group);
+    share(groups, bite(groups, 1), worker, |worker, k| {
         worker.run_rows(k * group..((k + 1) * group).min(rows));
     });
+}
+
+/// How many consecutive pieces a thread takes at once: memory is read faster in one go, and every thread wants a few turns.
+fn bite(pieces: usize, least: usize) -> usize {
+    (pieces / (8 * rayon::current_num_threads())).max(least).max(1)
 }
 
 /// The statements of level `All`.

@@ -2,6 +2,7 @@
 
 use super::kernel::{RUN, bind};
 use super::launch::Launch;
+use super::share::share;
 use super::worker::Worker;
 use crate::dtype::Element;
 use crate::error::Result;
@@ -13,7 +14,6 @@ use crate::rt::{CallFacts, DynBody, vectorised};
 use fuse_compiler::plan::Matmul;
 use fuse_compiler::types::DType;
 use half::{bf16, f16};
-use rayon::prelude::*;
 
 /// Rows and columns of a tile, best first. Every tile packs its operands again, which matters less the larger it is; but
 /// every thread has to have some, and not to wait long for the last.
@@ -118,7 +118,7 @@ impl Product {
             let mut state = worker();
             return (0..tiles).for_each(|t| self.tile::<T>(&tile(t), &mut state));
         }
-        (0..tiles).into_par_iter().for_each_init(worker, |state, t| self.tile::<T>(&tile(t), state));
+        share(tiles, 1, worker, |state, t| self.tile::<T>(&tile(t), state));
     }
 
     /// The largest tiles of which there are at least `wanted`.

@@ -7,6 +7,7 @@ mod kernel;
 mod launch;
 mod matmul;
 mod moves;
+mod share;
 mod strided;
 mod tiles;
 mod worker;

@@ -1,0 +1,82 @@
+//! Sharing pieces of work between threads.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How often the calling thread looks whether the others are done before it lets the system wake it, which takes longer
+/// than most last pieces.
+const LOOKS: usize = 2000;
+
+/// Runs `work` once for every number below `count`, in bites of `bite` consecutive ones, on the calling thread and on those of the
+/// pool that come in time; each makes itself a state first.
+///
+/// The caller works along from the start: handing all to the pool and sleeping would take two more wakings, which is as long
+/// as a small product.
+pub(super) fn share<S>(count: usize, bite: usize, state: impl Fn() -> S + Sync, work: impl Fn(&mut S, usize) + Sync) {
+    let bites = count.div_ceil(bite);
+    let helpers = rayon::current_num_threads().min(bites).saturating_sub(1);
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&taken| taken < bites);
+    let run = || {
+        let Some(mut taken) = take() else { return };
+        let mut state = state();
+        loop {
+            (taken * bite..count.min((taken + 1) * bite)).for_each(|k| work(&mut state, k));
+            match take() {
+                Some(another) => taken = another,
+                None => return,
+            }
+        }
+    };
+    let help = || {
+        run();
+        done.fetch_add(1, Ordering::Release);
+    };
+    rayon::in_place_scope(|scope| {
+        (0..helpers).for_each(|_| scope.spawn(|_| help()));
+        run();
+        let waits = || done.load(Ordering::Acquire) < helpers;
+        (0..LOOKS).take_while(|_| waits()).for_each(|_| std::hint::spin_loop());
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_piece_is_done_once() {
+        for (count, bite) in [(0, 1), (1, 1), (7, 3), (1000, 1), (1000, 64)] {
+            let times: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
+            share(
+                count,
+                bite,
+                || (),
+                |(), k| {
+                    times[k].fetch_add(1, Ordering::Relaxed);
+                },
+            );
+            assert!(times.iter().all(|times| times.load(Ordering::Relaxed) == 1), "{count} in bites of {bite}");
+        }
+    }
+
+    #[test]
+    fn work_may_share_work() {
+        let sum = AtomicUsize::new(0);
+        share(
+            8,
+            1,
+            || (),
+            |(), k| {
+                share(
+                    8,
+                    1,
+                    || (),
+                    |(), other| {
+                        sum.fetch_add(8 * k + other, Ordering::Relaxed);
+                    },
+                );
+            },
+        );
+        assert_eq!(sum.into_inner(), 64 * 63 / 2);
+    }
+}
