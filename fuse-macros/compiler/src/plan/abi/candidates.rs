@@ -85,7 +85,7 @@ impl Variant {
             _ => return None,
         };
         let fits = match walk {
-            Walk::Tiled { .. } => vec == 1,
+            Walk::Tiled { .. } => vec == 1 || vec == best.vec,
             Walk::Split => vec <= 4,
             _ => {
                 vec <= walked.widest

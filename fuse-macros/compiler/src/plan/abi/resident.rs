@@ -11,7 +11,8 @@ const TEAM: u32 = 512;
 const FEW: i64 = 16;
 /// Shared memory a block needs beside its rows and what reductions leave there.
 const ASIDE: usize = 2048;
-/// Registers of a thread that may keep elements of its row, whose other blocks stay in shared memory.
+/// Registers of a thread that may keep elements of its row, whose other blocks stay in shared memory; half of them where a row is
+/// walked more than twice, and more has to be in registers beside them.
 const KEPT: i64 = 64;
 
 /// What the choice of a variant wants to know of a device.
@@ -54,12 +55,16 @@ pub(super) fn resident(
 ) -> Option<(Walk, u32)> {
     let leaves = resident_leaves(kernel);
     let vec = widest.min(LANES as u32 / TEAM);
-    let copied = |leaf: &usize| steps[*leaf] == Step::Next && axes.operands[*leaf].bytes * vec as usize >= 4;
-    let pays = axes.len() > BLOCK && Phases::of(kernel).walks.len() > 1 && !leaves.is_empty();
+    // From Hopper on, copies are of whole legs of a row; before, of accesses of at least 4 bytes.
+    let large = |leaf: &usize| target.capability >= 90 || axes.operands[*leaf].bytes * vec as usize >= 4;
+    let copied = |leaf: &usize| steps[*leaf] == Step::Next && large(leaf);
+    let walks = Phases::of(kernel).walks.len();
+    let pays = axes.len() > BLOCK && walks > 1 && !leaves.is_empty();
     let few = axes.len() <= FEW * BLOCK;
     let can = target.capability >= 80 && axes.inner.len() == 1 && leaves.iter().all(copied);
     let fits = || shared(kernel, axes) + aside(kernel) <= target.shared_per_block;
-    let kept = || (axes.len() / BLOCK).min(KEPT / registers(kernel, axes, vec)) as u32;
+    let room = if walks > 2 { KEPT / 2 } else { KEPT };
+    let kept = || (axes.len() / BLOCK).min(room / registers(kernel, axes, vec)) as u32;
     (pays && few && can && fits()).then(|| (Walk::Resident { team: TEAM, kept: kept() }, vec))
 }
 

@@ -62,7 +62,7 @@ impl Variant {
             Kind::Line => (Walk::Plain, 1),
             Kind::Column => (Walk::Plain, columns_vec(axes, widest)),
             Kind::Map if steps.contains(&Step::Across) => {
-                (Walk::Tiled { tile: axes.tile(kernel) }, tile_vec(axes, &steps, widest))
+                (Walk::Tiled { tile: axes.tile(kernel) }, tile_vec(axes, steps, widest))
             }
             Kind::Map => (Walk::Plain, widest),
         };
