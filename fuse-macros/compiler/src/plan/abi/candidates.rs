@@ -6,7 +6,6 @@ use super::variant::Walked;
 use super::walk::{BLOCK, LANES, keep_by};
 use super::{Geometry, Target, Variant, Walk};
 use crate::plan::{Kernel, Kind, Phases};
-use crate::types::DType;
 use serde::{Deserialize, Serialize};
 
 /// A way of walking a kernel, in words that mean something for other sizes too.
@@ -59,14 +58,6 @@ impl Variant {
         distinct([best.clone()].into_iter().chain(others))
     }
 
-    /// The variants of a matmul template that are worth timing, the one that [`Variant::product`] gives first.
-    pub fn product_candidates(epilogue: &Kernel, dtype: DType, axes: &Geometry) -> Vec<Variant> {
-        let best = Variant::product(epilogue, dtype, axes);
-        let tiles = [64, 128].into_iter().filter(|tile| *tile == 64 || dtype.bytes() <= 4);
-        let others = tiles.filter_map(|tile| best.with_tile(tile));
-        distinct([best.clone()].into_iter().chain(others))
-    }
-
     /// The variant for collapsed axes that walks them in a certain way, if they can be walked so.
     pub fn of_candidate(kernel: &Kernel, axes: &Geometry, target: &Target, candidate: Candidate) -> Option<Variant> {
         let walked = Walked::new(kernel, axes);
@@ -80,20 +71,16 @@ impl Variant {
                 Walk::Stream { team }
             }
             (Way::Tiled(tile), Walk::Tiled { tile: most }) if tile <= most => Walk::Tiled { tile },
-            (Way::Resident, Walk::Resident { .. }) if vec <= best.vec => best.walk,
+            (Way::Resident, Walk::Resident { .. }) if vec == best.vec => best.walk,
             (Way::Plain, Walk::Plain) | (Way::Split, Walk::Split) => best.walk,
             _ => return None,
         };
-        let fits = match walk {
-            Walk::Tiled { .. } => vec == 1 || vec == best.vec,
-            Walk::Split => vec <= 4,
-            _ => {
-                vec <= walked.widest
-                    && (kernel.kind != Kind::Column || vec <= best.vec)
-                    && (kernel.kind != Kind::Line || vec == 1)
-            }
+        let most = match (walk, kernel.kind) {
+            (Walk::Split, _) => walked.widest.min(4),
+            (Walk::Tiled { .. } | Walk::Resident { .. }, _) | (_, Kind::Column | Kind::Line) => best.vec,
+            _ => walked.widest,
         };
-        fits.then(|| walked.variant(kernel, axes, walk, vec))
+        (vec <= most).then(|| walked.variant(kernel, axes, walk, vec))
     }
 
     /// The way this variant walks.
@@ -108,12 +95,6 @@ impl Variant {
             Walk::Product { tile, .. } => Way::Product(tile),
         };
         Candidate { vec: self.vec, way }
-    }
-
-    /// The same product in tiles of another size.
-    pub fn with_tile(&self, tile: u32) -> Option<Variant> {
-        let Walk::Product { left, right, .. } = self.walk else { return None };
-        Some(Variant { walk: Walk::Product { tile, left, right }, ..self.clone() })
     }
 }
 
