@@ -63,6 +63,11 @@ impl Functions {
         Ok(function)
     }
 
+    /// Whether a kernel was loaded on a device.
+    pub(super) fn has_some(&self, ordinal: usize) -> bool {
+        read(&self.loaded).keys().any(|(on, ..)| *on == ordinal)
+    }
+
     /// What can be known of a launch from its layouts.
     pub(super) fn prepare(&self, call: &CudaCall<'_>, kernel: &Kernel, geometry: &Geometry) -> Result<Arc<Prepared>> {
         self.prepare_as(call, kernel, geometry, |often| Prepared::kernel(call, kernel, geometry, often))

@@ -14,10 +14,11 @@ use fuse_compiler::plan::{Kernel, Matmul, Plan, Step};
 use rayon::prelude::*;
 
 impl CudaCall<'_> {
-    /// Compiles what the call will launch, if it launches several kernels that are not ready for its layouts. A call that is
-    /// taken down has come before, and must not do anything twice.
+    /// Compiles what the call will launch, if it is the first of its plan on this device and launches several kernels, and
+    /// opens the library meanwhile. A call that is taken down is not the first. Only the first call pays for finding its
+    /// operands twice, which may take copies.
     pub fn warm<'b>(&self, plan: &Plan, buffers: impl FnOnce() -> Buffers<'b>) {
-        if plan.steps.len() > 1 && !self.context.is_tracing() {
+        if plan.steps.len() > 1 && !self.context.is_tracing() && !self.functions.has_some(self.ordinal) {
             let needed = self.needed(plan, &mut buffers());
             let multiplies = plan.steps.iter().any(|step| matches!(step, Step::Matmul(_)));
             let open = || {
