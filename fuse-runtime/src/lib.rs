@@ -38,6 +38,7 @@ pub mod rt;
 #[cfg(feature = "safetensors")]
 pub mod safetensors;
 pub mod storage;
+mod stream;
 mod tape;
 pub mod tensor;
 mod tune;
@@ -49,6 +50,7 @@ pub use fuse_compiler::report::{self, Explanation};
 pub use fuse_macros::compile;
 pub use layout::Layout;
 pub use raw::RawTensor;
+pub use stream::Stream;
 pub use tape::{Differentiable, Outcome, Params, value_and_grad};
 pub use tensor::Tensor;
 

@@ -269,6 +269,8 @@ impl RawTensor {
             let alike = (self.dtype, self.device, self.shape()) == (value.dtype, value.device, value.shape());
             if alike && value.is_unique() && value.layout.is_contiguous() {
                 let (old, bytes) = (self.contiguous()?, value.numel() * value.dtype.bytes());
+                old.storage.as_cuda().map_or(Ok(()), |old| old.buffer().will_read())?;
+                memory.buffer().will_write()?;
                 memory.buffer().context().restore_if_failed(call, value.address(), old.address(), bytes)?;
                 memory.note_call(self.last_call());
             } else {
@@ -315,6 +317,8 @@ fn copy_on_device(target: &RawTensor, source: &RawTensor) -> Result<()> {
         );
     }
     let loops = Loops::merged(&target.layout, &source.layout, size);
+    from.buffer().will_read()?;
+    to.buffer().will_write()?;
     to.buffer().context().copy_strided(target.address(), source.address(), &loops, size)
 }
 

@@ -34,9 +34,9 @@ impl Clock {
         self.other.fill(0, self.other.len(), 0)?;
         match (&self.context.backend, &self.events) {
             (Backend::Real(real), Some([start, end])) => {
-                start.record(real)?;
+                start.record(&self.context, real)?;
                 launch()?;
-                end.record(real)?;
+                end.record(&self.context, real)?;
                 end.since(start)
             }
             _ => {
@@ -70,10 +70,10 @@ impl Event {
         Ok(event)
     }
 
-    fn record(&self, real: &Real) -> Result<()> {
+    fn record(&self, context: &Context, real: &Real) -> Result<()> {
         real.make_current()?;
         // SAFETY: event and stream belong to the current context.
-        check(unsafe { sys::cuEventRecord(self.0, real.stream) }, "record an event")
+        check(unsafe { sys::cuEventRecord(self.0, context.stream(real)) }, "record an event")
     }
 
     /// Microseconds between two points, once the stream has passed this one.

@@ -3,6 +3,7 @@
 mod tuned;
 
 use super::driver::{Backend, Context, Real};
+use super::lanes::Lane;
 use super::libraries::open_for_good;
 use super::matmul::{Matmul, Problem, Stored};
 use super::once::OnceMap;
@@ -27,10 +28,13 @@ const REMEMBERED: usize = 4096;
 /// The library on one context, opened by the first product.
 pub(super) type Libraries = OnceMap<(), Option<Arc<Library>>>;
 
-/// A handle, scratch memory for the stream, and the algorithms found so far.
+/// Scratch memory by stream.
+pub(super) type Workspaces = Vec<(Lane, u64)>;
+
+/// A handle, scratch memory, and the algorithms found so far.
 pub(super) struct Library {
     handle: sys::cublasLtHandle_t,
-    workspace: Mutex<u64>,
+    workspaces: Mutex<Workspaces>,
     /// The name of the device and its architecture.
     device: (String, String),
     choices: OnceMap<Problem, Option<Arc<Choice>>>,
@@ -73,6 +77,14 @@ impl Context {
     }
 }
 
+/// Where a product is launched, or captured.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'a> {
+    pub(super) context: &'a Context,
+    pub(super) real: &'a Real,
+    pub(super) stream: CUstream,
+}
+
 /// What is needed to launch a product again and again.
 pub(super) struct Recipe {
     library: Arc<Library>,
@@ -94,13 +106,13 @@ impl Recipe {
     }
 
     /// Launches the product, or returns `false` if the library cannot after all; the context is current.
-    pub(super) fn run(&self, problem: Problem, matmul: &Matmul, stream: CUstream) -> Result<bool> {
+    pub(super) fn run(&self, target: Target<'_>, problem: Problem, matmul: &Matmul) -> Result<bool> {
         match self.form.get() {
-            Some((bias, form)) if *bias == matmul.bias => self.library.run(stream, matmul, &self.choice, form),
-            Some(_) => self.library.run(stream, matmul, &self.choice, &Form::new(problem, matmul.bias)?),
+            Some((bias, form)) if *bias == matmul.bias => self.library.run(target, matmul, &self.choice, form),
+            Some(_) => self.library.run(target, matmul, &self.choice, &Form::new(problem, matmul.bias)?),
             None => {
                 let form = Form::new(problem, matmul.bias)?;
-                let outcome = self.library.run(stream, matmul, &self.choice, &form);
+                let outcome = self.library.run(target, matmul, &self.choice, &form);
                 // Another thread may have been first.
                 let _ = self.form.set((matmul.bias, form));
                 outcome
@@ -117,28 +129,38 @@ pub(super) fn is_present() -> bool {
 
 impl Library {
     fn open(context: &Context, real: &Real) -> Result<Library> {
-        let workspace = real.allocate(context, WORKSPACE)?;
+        real.make_current()?;
         let mut handle = std::ptr::null_mut();
-        // SAFETY: the context was made current by the allocation, and the library writes one handle.
+        // SAFETY: the context is current, and the library writes one handle.
         check(unsafe { sys::cublasLtCreate(&mut handle) }, "open cuBLASLt")?;
         let device = (context.facts().name.to_string(), context.facts().arch.to_string());
-        Ok(Library { handle, workspace: Mutex::new(workspace), device, choices: OnceMap::bounded(REMEMBERED) })
+        Ok(Library { handle, workspaces: Mutex::default(), device, choices: OnceMap::bounded(REMEMBERED) })
     }
 
-    /// The scratch memory, for the launches of one call at a time.
-    pub(super) fn turn(&self) -> MutexGuard<'_, u64> {
-        self.workspace.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The scratch memory of this thread's stream, for the launches of one call at a time.
+    pub(super) fn turn(&self, context: &Context, real: &Real) -> Result<(MutexGuard<'_, Workspaces>, u64)> {
+        let mut workspaces = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let lane = context.lane();
+        let address = match workspaces.iter().find(|(of, _)| *of == lane) {
+            Some((_, address)) => *address,
+            None => {
+                let address = real.allocate(context, lane, WORKSPACE)?;
+                workspaces.push((lane, address));
+                address
+            }
+        };
+        Ok((workspaces, address))
     }
 
     /// Launches the product, or returns `false` if the library cannot after all.
-    fn run(&self, stream: CUstream, matmul: &Matmul, choice: &Choice, form: &Form) -> Result<bool> {
+    fn run(&self, target: Target<'_>, matmul: &Matmul, choice: &Choice, form: &Form) -> Result<bool> {
+        // An algorithm with a workspace is more than one kernel. Those of another thread's call must not come in between.
+        let turn = if choice.uses_workspace { Some(self.turn(target.context, target.real)?) } else { None };
+        let workspace = turn.as_ref().map_or(0, |(_, workspace)| *workspace);
         let [left, right, out] = &choice.layouts;
         let scale = Scale::of(matmul.dtype);
         let (a, b, c) =
             (matmul.b.address as *const c_void, matmul.a.address as *const c_void, matmul.c.address as *mut c_void);
-        // An algorithm with a workspace is more than one kernel. Those of another thread's call must not come in between.
-        let turn = choice.uses_workspace.then(|| self.turn());
-        let workspace = turn.as_ref().map_or(0, |workspace| **workspace);
         // SAFETY: the layouts describe the three matrices, which the caller vouches for; the scalars outlive the call, which
         // reads them at once; the workspace is as large as was told when the algorithm was chosen.
         let outcome = unsafe {
@@ -158,7 +180,7 @@ impl Library {
                 &choice.algorithm,
                 workspace as *mut c_void,
                 if workspace == 0 { 0 } else { WORKSPACE },
-                stream.cast(),
+                target.stream.cast(),
             )
         };
         supported(outcome, "multiply matrices with cuBLASLt")

@@ -3,6 +3,7 @@
 use super::cublaslt::Libraries;
 use super::fault::Fault;
 use super::kept::{Kept, Usage};
+use super::lanes::Lanes;
 use super::libraries;
 use super::mailbox::Mailbox;
 use super::memory::Staging;
@@ -18,7 +19,7 @@ use std::ffi::CStr;
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock};
 
-/// A GPU as this process uses it: its primary context, one stream, and the functions loaded on it.
+/// A GPU as this process uses it: its primary context, its streams, and the functions loaded on it.
 pub struct Context {
     facts: Facts,
     pub(super) backend: Backend,
@@ -27,6 +28,7 @@ pub struct Context {
     pub(super) fault: Fault,
     pub(super) kept: Kept,
     pub(super) usage: Usage,
+    pub(super) lanes: Lanes,
 }
 
 /// What a context drives.
@@ -109,7 +111,16 @@ impl Context {
 
     pub(super) fn new(facts: Facts, backend: Backend, fault: Fault) -> Context {
         let (functions, libraries) = (Functions::new(), Libraries::new());
-        Context { facts, backend, functions, libraries, fault, kept: Kept::new(), usage: Usage::default() }
+        Context {
+            facts,
+            backend,
+            functions,
+            libraries,
+            fault,
+            kept: Kept::new(),
+            usage: Usage::default(),
+            lanes: Lanes::new(),
+        }
     }
 
     /// What is known about the device.
@@ -138,7 +149,7 @@ impl Context {
     pub fn synchronize(&self) -> Result<()> {
         let Backend::Real(real) = &self.backend else { return Ok(()) };
         real.make_current()?;
-        real.synchronize()
+        self.streams(real).into_iter().try_for_each(|stream| real.synchronize(stream))
     }
 
     /// Makes the driver's context current on this thread, for launches that do not see to it themselves.
@@ -180,10 +191,10 @@ impl Real {
         Ok(stream)
     }
 
-    /// Waits for the stream; the context must be current.
-    pub(super) fn synchronize(&self) -> Result<()> {
+    /// Waits for a stream; the context must be current.
+    pub(super) fn synchronize(&self, stream: sys::CUstream) -> Result<()> {
         // SAFETY: the stream lives as long as the context.
-        check(unsafe { sys::cuStreamSynchronize(self.stream) }, "finish the launched kernels")
+        check(unsafe { sys::cuStreamSynchronize(stream) }, "finish the launched kernels")
     }
 }
 

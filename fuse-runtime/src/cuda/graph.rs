@@ -5,7 +5,9 @@
 //! library are captured, and captured again where their matrices lie elsewhere: the library does not say which of its
 //! arguments are addresses.
 
+use super::cublaslt::Target;
 use super::driver::{Backend, Context, Real};
+use super::lanes::Lane;
 use super::matmul::{Matmul, Product};
 use super::module::Function;
 use super::status::check;
@@ -26,6 +28,7 @@ pub(crate) struct Graph {
     context: Arc<Context>,
     nodes: Vec<Node>,
     exec: Exec,
+    lane: Lane,
 }
 
 /// One launch of a graph.
@@ -118,7 +121,12 @@ impl Graph {
             Backend::Tracing(_) => return Ok(None),
         };
         LIVE.fetch_add(1, Ordering::Relaxed);
-        Ok(Some(Graph { context: context.clone(), nodes, exec }))
+        Ok(Some(Graph { context: context.clone(), nodes, exec, lane: context.lane() }))
+    }
+
+    /// Whether this thread launches on the stream the graph was made for, whose scratch memory it uses.
+    pub(crate) fn is_of_this_stream(&self) -> bool {
+        self.lane == self.context.lane()
     }
 
     /// Writes over a part of the packed arguments of a kernel.
@@ -181,11 +189,11 @@ impl Graph {
                     _ => None,
                 });
                 // Those of another thread's product must not come in between.
-                let _turn = library.map(|library| library.turn());
+                let _turn = library.map(|library| library.turn(&self.context, real)).transpose()?;
                 // SAFETY: the executable graph and the stream live, and what the nodes point at does by the caller's promise.
-                check(unsafe { sys::cuGraphLaunch(built.exec.0, real.stream) }, "launch a graph")?;
+                check(unsafe { sys::cuGraphLaunch(built.exec.0, self.context.stream(real)) }, "launch a graph")?;
             }
-            (Backend::Recording(recorder), _) => recorder.graph(&self.nodes),
+            (Backend::Recording(recorder), _) => recorder.graph(self.lane, &self.nodes),
             _ => unreachable!("a graph belongs to its context"),
         }
         self.nodes.iter_mut().for_each(|node| node.changed = false);
@@ -304,7 +312,7 @@ impl Built {
                 Work::Loop { first, next } => self.repeat(context, handles, *first, *next)?,
                 Work::Product(product, matmul) => {
                     let again = Template::new()?;
-                    let captured = capture(real, again.0, product, matmul, &[])?;
+                    let captured = capture(real, context, again.0, product, matmul, &[])?;
                     self.take_over(real, &captured.all, &handles.all)
                 }
             };
@@ -431,7 +439,7 @@ fn add(
             };
             check(status, "add a copy to a graph")?;
         }
-        Work::Product(product, matmul) => return capture(real, graph, product, matmul, after),
+        Work::Product(product, matmul) => return capture(real, context, graph, product, matmul, after),
         Work::Loop { first, .. } => return add_loop(real, context, graph, *first, after),
     }
     Ok(Handles::one(node))
@@ -502,6 +510,7 @@ fn with_test(
 /// The launches of a product as nodes of a graph.
 fn capture(
     real: &Real,
+    context: &Context,
     graph: sys::CUgraph,
     product: &Product,
     matmul: &Matmul,
@@ -517,7 +526,7 @@ fn capture(
         unsafe { sys::cuStreamBeginCaptureToGraph(*stream, graph, after.as_ptr(), no_data, after.len(), mode) },
         doing,
     )?;
-    let launched = product.launch_on(matmul, *stream);
+    let launched = product.launch_on(Target { context, real, stream: *stream }, matmul);
     let ends = ends_of(*stream);
     let mut same = std::ptr::null_mut();
     // SAFETY: the stream is being captured; the graph it gives is ours.

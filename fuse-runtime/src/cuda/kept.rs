@@ -1,8 +1,9 @@
 //! Small blocks of device memory that nobody holds any more, kept for who asks next.
 //!
-//! The driver's pool costs the host about as much a call as a launch does, twice for every result of a small kernel. All
-//! work of a context is on one stream, so whatever takes over a block comes behind everything that used it before.
+//! The driver's pool costs the host about as much a call as a launch does, twice for every result of a small kernel. Blocks
+//! are kept for the stream they were let go on, so whatever takes one over comes behind everything that used it before.
 
+use super::lanes::Lane;
 use super::once::lock;
 use crate::env::is_without;
 use std::collections::HashMap;
@@ -19,7 +20,7 @@ const GRAIN: usize = 512;
 /// element.
 const RUN: usize = 16;
 
-/// Kept blocks, by size.
+/// Kept blocks, by stream and size.
 pub(super) struct Kept {
     most: usize,
     blocks: Mutex<Blocks>,
@@ -27,7 +28,7 @@ pub(super) struct Kept {
 
 #[derive(Default)]
 struct Blocks {
-    of_size: HashMap<usize, Vec<u64>>,
+    of_size: HashMap<(Lane, usize), Vec<u64>>,
     bytes: usize,
 }
 
@@ -49,16 +50,16 @@ impl Kept {
         }
     }
 
-    /// A block of this size, if one is kept.
-    pub(super) fn take(&self, size: usize) -> Option<u64> {
+    /// A block of this size, if one is kept for this lane.
+    pub(super) fn take(&self, lane: Lane, size: usize) -> Option<u64> {
         let blocks = &mut *lock(&self.blocks);
-        let address = blocks.of_size.get_mut(&size)?.pop()?;
+        let address = blocks.of_size.get_mut(&(lane, size))?.pop()?;
         blocks.bytes -= size;
         Some(address)
     }
 
-    /// Whether a block that is let go was kept.
-    pub(super) fn keep(&self, address: u64, size: usize) -> bool {
+    /// Whether a block that is let go on a lane was kept.
+    pub(super) fn keep(&self, lane: Lane, address: u64, size: usize) -> bool {
         if size > LARGEST {
             return false;
         }
@@ -66,15 +67,19 @@ impl Kept {
         let fits = blocks.bytes + size <= self.most;
         if fits {
             blocks.bytes += size;
-            blocks.of_size.entry(size).or_default().push(address);
+            blocks.of_size.entry((lane, size)).or_default().push(address);
         }
         fits
     }
 
     /// Hands out all blocks, to be given back to the driver.
-    pub(super) fn drain(&self) -> Vec<u64> {
+    pub(super) fn drain(&self) -> Vec<(Lane, u64)> {
         let blocks = std::mem::take(&mut *lock(&self.blocks));
-        blocks.of_size.into_values().flatten().collect()
+        blocks
+            .of_size
+            .into_iter()
+            .flat_map(|((lane, _), list)| list.into_iter().map(move |block| (lane, block)))
+            .collect()
     }
 }
 
@@ -137,20 +142,20 @@ mod tests {
     #[test]
     fn a_block_is_found_by_its_size_and_only_once() {
         let kept = kept(MOST);
-        assert!(kept.keep(0x1000, 512));
-        assert_eq!(kept.take(1024), None);
-        assert_eq!((kept.take(512), kept.take(512)), (Some(0x1000), None));
+        assert!(kept.keep(0, 0x1000, 512));
+        assert_eq!((kept.take(0, 1024), kept.take(1, 512)), (None, None));
+        assert_eq!((kept.take(0, 512), kept.take(0, 512)), (Some(0x1000), None));
     }
 
     #[test]
     fn no_more_is_kept_than_agreed() {
         let kept = kept(1024);
-        assert!(kept.keep(1, 512) && kept.keep(2, 512));
-        assert!(!kept.keep(3, 512) && !kept.keep(4, LARGEST + 1));
+        assert!(kept.keep(0, 1, 512) && kept.keep(5, 2, 512));
+        assert!(!kept.keep(0, 3, 512) && !kept.keep(0, 4, LARGEST + 1));
         let mut all = kept.drain();
         all.sort_unstable();
-        assert_eq!(all, [1, 2]);
-        assert!(kept.keep(3, 512));
+        assert_eq!(all, [(0, 1), (5, 2)]);
+        assert!(kept.keep(0, 3, 512));
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl Mailbox {
         args.push(self.last).push(target.len() as i32);
         context.launch_packed(&self.post, [1; 3], [LARGEST as u32, 1, 1], 0, args.bytes())?;
         if !self.arrives_soon() {
-            real.synchronize()?;
+            real.synchronize(context.stream(real))?;
         }
         let from = self.letter.as_ptr().cast::<u8>();
         // SAFETY: the bytes lie at the start of the letter, and the device writes no more of them before the next launch.

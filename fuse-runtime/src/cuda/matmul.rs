@@ -4,13 +4,12 @@
 //! `C^T = B^T A^T` of the same bytes, so the operands change places and nothing is copied; an operand whose columns are
 //! contiguous is a transposed one. A bias along the columns of `C` is then what the library adds along its rows.
 
-use super::cublaslt::{Library, Recipe};
+use super::cublaslt::{Library, Recipe, Target};
 use super::driver::{Backend, Context};
 use super::trace::Traced;
 use crate::env;
 use crate::error::{Error, Result};
 use crate::log::{self, Topic};
-use cudarc::driver::sys::CUstream;
 use fuse_compiler::types::DType;
 use std::fmt;
 
@@ -76,9 +75,9 @@ impl fmt::Debug for Product {
 
 impl Product {
     /// Launches it, or has it captured, on a stream of a GPU.
-    pub(super) fn launch_on(&self, matmul: &Matmul, stream: CUstream) -> Result<()> {
+    pub(super) fn launch_on(&self, target: Target<'_>, matmul: &Matmul) -> Result<()> {
         let recipe = self.recipe.as_ref().expect("a product on a GPU has a recipe");
-        match recipe.run(self.problem, matmul, stream)? {
+        match recipe.run(target, self.problem, matmul)? {
             true => Ok(()),
             false => Err(Error::driver("cuda: cuBLASLt does not multiply matrices that it has multiplied before")),
         }
@@ -126,9 +125,11 @@ impl Context {
     /// the library cannot do it after all, and nothing was launched.
     pub(crate) fn multiply(&self, product: &Product, matmul: &Matmul) -> Result<bool> {
         let done = match (&self.backend, &product.recipe) {
-            (Backend::Real(real), Some(recipe)) => recipe.run(product.problem, matmul, real.stream)?,
+            (Backend::Real(real), Some(recipe)) => {
+                recipe.run(Target { context: self, real, stream: self.stream(real) }, product.problem, matmul)?
+            }
             (Backend::Recording(recorder), _) => {
-                recorder.multiply(matmul);
+                recorder.multiply(self.lane(), matmul);
                 true
             }
             _ => unreachable!("a product belongs to the context that it was prepared for"),

@@ -1,6 +1,7 @@
 //! Device memory.
 
 use super::driver::{Backend, Context, Real};
+use super::lanes::{Lane, Uses};
 use super::mailbox::{self, Mailbox};
 use super::status::{check, failure};
 use super::trace::Traced;
@@ -18,22 +19,24 @@ pub struct Buffer {
     context: Arc<Context>,
     address: u64,
     len: usize,
+    uses: Uses,
 }
 
 impl Buffer {
     /// `len` bytes of uninitialised memory; none are allocated for a length of zero.
     pub fn new(context: &Arc<Context>, len: usize) -> Result<Buffer> {
+        let lane = context.lane();
         let address = match &context.backend {
             _ if len == 0 => 0,
             Backend::Real(real) => {
                 let size = context.kept.size(len);
-                context.kept.take(size).map_or_else(|| real.allocate(context, size), Ok)?
+                context.kept.take(lane, size).map_or_else(|| real.allocate(context, lane, size), Ok)?
             }
             Backend::Recording(recorder) => recorder.allocate(len).ok_or_else(|| no_room(context, len))?,
             Backend::Tracing(tracer) => tracer.allocate(len),
         };
         context.usage.add(len);
-        Ok(Buffer { context: context.clone(), address, len })
+        Ok(Buffer { context: context.clone(), address, len, uses: Uses::new(lane) })
     }
 
     /// The device address; 0 for a buffer of length zero.
@@ -56,14 +59,27 @@ impl Buffer {
         &self.context
     }
 
+    /// Lets what this thread launches next read here: behind the last write, on whichever stream that was.
+    #[inline]
+    pub(crate) fn will_read(&self) -> Result<()> {
+        self.uses.read(&self.context)
+    }
+
+    /// Lets what this thread launches next write here: behind all that was launched to read or write here.
+    #[inline]
+    pub(crate) fn will_write(&self) -> Result<()> {
+        self.uses.write(&self.context)
+    }
+
     /// Copies `source` to the bytes from `offset` on. The source may change as soon as this returns.
     pub fn write(&self, offset: usize, source: &[u8]) -> Result<()> {
         let Some((real, address)) = self.span(offset, source.len())? else { return Ok(()) };
-        let pointer = source.as_ptr().cast();
+        self.will_write()?;
+        let (pointer, stream) = (source.as_ptr().cast(), self.context.stream(real));
         // SAFETY: `span` checked the device range, the slice is the host range. From pageable memory the driver stages the
         // bytes before it returns; pinned memory it would read later, so that case waits.
-        check(unsafe { sys::cuMemcpyHtoDAsync_v2(address, pointer, source.len(), real.stream) }, "copy to the device")?;
-        if is_pinned(source) { real.synchronize() } else { Ok(()) }
+        check(unsafe { sys::cuMemcpyHtoDAsync_v2(address, pointer, source.len(), stream) }, "copy to the device")?;
+        if is_pinned(source) { real.synchronize(stream) } else { Ok(()) }
     }
 
     /// Copies the bytes from `offset` on to `target`, after everything launched so far.
@@ -72,6 +88,7 @@ impl Buffer {
             target.fill(0);
             return Ok(());
         };
+        self.will_read()?;
         self.context.read(real, address, target)
     }
 
@@ -91,14 +108,18 @@ impl Buffer {
         }
         let Some((_, from)) = source.span(source_offset, len)? else { return Ok(()) };
         let Some((real, to)) = self.span(offset, len)? else { return Ok(()) };
-        real.copy(to, from, len)
+        source.will_read()?;
+        self.will_write()?;
+        real.copy(self.context.stream(real), to, from, len)
     }
 
     /// Sets `len` bytes from `offset` on to `byte`.
     pub fn fill(&self, offset: usize, len: usize, byte: u8) -> Result<()> {
         let Some((real, address)) = self.span(offset, len)? else { return Ok(()) };
+        self.will_write()?;
+        let stream = self.context.stream(real);
         // SAFETY: `span` checked the range.
-        check(unsafe { sys::cuMemsetD8Async(address, byte, len, real.stream) }, "fill device memory")
+        check(unsafe { sys::cuMemsetD8Async(address, byte, len, stream) }, "fill device memory")
     }
 
     /// The driver, made current, and the address of a range that lies inside the buffer.
@@ -119,11 +140,15 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        self.context.usage.sub(self.len);
-        match &self.context.backend {
-            _ if self.address == 0 => {}
-            Backend::Real(_) if self.context.kept.keep(self.address, self.context.kept.size(self.len)) => {}
-            Backend::Real(real) => real.free(self.address),
+        let context = &self.context;
+        context.usage.sub(self.len);
+        if self.address == 0 {
+            return;
+        }
+        let lane = self.uses.end(context);
+        match &context.backend {
+            Backend::Real(_) if context.kept.keep(lane, self.address, context.kept.size(self.len)) => {}
+            Backend::Real(real) => real.free(context.stream_of(real, lane), self.address),
             Backend::Recording(recorder) => recorder.free(self.len),
             Backend::Tracing(tracer) => tracer.free(self.address),
         }
@@ -161,10 +186,10 @@ impl Staging {
         Ok(Staging(memory))
     }
 
-    fn read(&self, real: &Real, address: u64, target: &mut [u8]) -> Result<()> {
+    fn read(&self, real: &Real, stream: sys::CUstream, address: u64, target: &mut [u8]) -> Result<()> {
         // SAFETY: the target is no longer than the memory, which is initialised and, under its lock, used by nobody else.
         let staged = unsafe { std::slice::from_raw_parts_mut(self.0.as_ptr(), target.len()) };
-        real.read(address, staged)?;
+        real.read(stream, address, staged)?;
         target.copy_from_slice(staged);
         Ok(())
     }
@@ -188,9 +213,10 @@ impl Context {
         {
             return mailbox.read(self, real, address, target);
         }
+        let stream = self.stream(real);
         match real.staging.try_lock() {
-            Ok(staging) if target.len() <= STAGED => staging.read(real, address, target),
-            _ => real.read(address, target),
+            Ok(staging) if target.len() <= STAGED => staging.read(real, stream, address, target),
+            _ => real.read(stream, address, target),
         }
     }
 
@@ -202,7 +228,7 @@ impl Context {
     /// Copies `bytes` bytes from one address to another, which the caller vouches for.
     pub(crate) fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
         match &self.backend {
-            Backend::Real(real) if bytes > 0 => real.copy(to, from, bytes),
+            Backend::Real(real) if bytes > 0 => real.copy(self.stream(real), to, from, bytes),
             _ => Ok(()),
         }
     }
@@ -210,53 +236,53 @@ impl Context {
 
 impl Real {
     /// Copies between two ranges of the device that the caller has checked; the context is current.
-    fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
+    fn copy(&self, stream: sys::CUstream, to: u64, from: u64, bytes: usize) -> Result<()> {
         // SAFETY: the caller checked both ranges.
-        check(unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream) }, "copy on the device")
+        check(unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream) }, "copy on the device")
     }
 
     /// Copies from an address the caller has checked to lie in a buffer, and waits.
-    fn read(&self, address: u64, target: &mut [u8]) -> Result<()> {
+    fn read(&self, stream: sys::CUstream, address: u64, target: &mut [u8]) -> Result<()> {
         let pointer = target.as_mut_ptr().cast();
         // SAFETY: the caller checked the device range, the slice is the host range and is borrowed until the copy is done.
-        check(
-            unsafe { sys::cuMemcpyDtoHAsync_v2(pointer, address, target.len(), self.stream) },
-            "copy from the device",
-        )?;
-        self.synchronize()
+        check(unsafe { sys::cuMemcpyDtoHAsync_v2(pointer, address, target.len(), stream) }, "copy from the device")?;
+        self.synchronize(stream)
     }
 
     /// Gives a block back to the pool.
-    fn free(&self, address: u64) {
+    fn free(&self, stream: sys::CUstream, address: u64) {
         // A failure here means that the device or the driver is gone, and the memory with it.
         let _ = self.make_current();
-        // SAFETY: the address came from the pool, and work that uses it was launched earlier on the same stream.
-        let _ = unsafe { sys::cuMemFreeAsync(address, self.stream) };
+        // SAFETY: the address came from the pool, and work that uses it comes earlier on the same stream, or the stream waits for it.
+        let _ = unsafe { sys::cuMemFreeAsync(address, stream) };
     }
 
     /// An address from the pool. If there is none, gives back what is kept, waits for what is being freed, empties the pool
     /// and tries once more.
-    pub(super) fn allocate(&self, context: &Context, len: usize) -> Result<u64> {
+    pub(super) fn allocate(&self, context: &Context, lane: Lane, len: usize) -> Result<u64> {
+        let stream = context.stream_of(self, lane);
         self.make_current()?;
-        match self.try_allocate(len) {
+        match self.try_allocate(stream, len) {
             Ok(address) => return Ok(address),
             Err(status) if !out_of_memory(status) => return Err(failure(status, "allocate device memory")),
             Err(_) => {}
         }
-        context.kept.drain().into_iter().for_each(|block| self.free(block));
-        self.synchronize()?;
+        for (lane, block) in context.kept.drain() {
+            self.free(context.stream_of(self, lane), block);
+        }
+        context.streams(self).into_iter().try_for_each(|stream| self.synchronize(stream))?;
         // SAFETY: the pool lives as long as the device; blocks in use are not touched.
         check(unsafe { sys::cuMemPoolTrimTo(self.pool, 0) }, "empty the memory pool")?;
-        self.try_allocate(len).map_err(|status| match out_of_memory(status) {
+        self.try_allocate(stream, len).map_err(|status| match out_of_memory(status) {
             true => no_room(context, len),
             false => failure(status, "allocate device memory"),
         })
     }
 
-    fn try_allocate(&self, len: usize) -> std::result::Result<u64, CUresult> {
+    fn try_allocate(&self, stream: sys::CUstream, len: usize) -> std::result::Result<u64, CUresult> {
         let mut address = 0;
         // SAFETY: the context is current and the driver writes one address.
-        match unsafe { sys::cuMemAllocAsync(&mut address, len, self.stream) } {
+        match unsafe { sys::cuMemAllocAsync(&mut address, len, stream) } {
             CUresult::CUDA_SUCCESS => Ok(address),
             status => Err(status),
         }

@@ -1,6 +1,7 @@
 //! The CUDA layer: everything the runtime asks of the driver, NVRTC and cuBLASLt.
 //!
 //! - `driver` opens a GPU once per process as a [`Context`]: primary context, one stream, facts of the device.
+//! - `lanes` are the streams of a context, and who waits for whom.
 //! - `libraries` opens those beside the driver, ahead of their use.
 //! - `memory` holds device memory as [`Buffer`]s from the driver's stream-ordered pool.
 //! - `mailbox` reads a few bytes from the device, faster than a copy.
@@ -20,9 +21,9 @@
 //! without a driver there are no contexts, without NVRTC only kernels in the cache load, without cuBLASLt
 //! `Context::matmul` declines and the caller takes its own kernel.
 //!
-//! **Order.** Everything a context does goes to its one stream, in the order of the calls, and only reading to the host
-//! and [`Context::synchronize`] wait. So memory can be freed as soon as the host lets go of it: what was launched before
-//! still comes first.
+//! **Order.** Everything a thread does goes to one stream, in the order of the calls, and only reading to the host and
+//! [`Context::synchronize`] wait. So memory can be freed as soon as the host lets go of it: what was launched before still
+//! comes first. Where there are several streams, blocks of memory know who used them, and streams wait for each other.
 //!
 //! **Threads.** Contexts, buffers and functions are shared freely. Each entry point makes the context current on the
 //! calling thread, no lock is held across a launch.
@@ -37,6 +38,7 @@ mod driver;
 mod fault;
 mod graph;
 mod kept;
+mod lanes;
 mod libraries;
 mod mailbox;
 mod matmul;
@@ -62,6 +64,7 @@ pub(crate) use clock::Clock;
 pub(crate) use driver::probe;
 pub(crate) use fault::FaultRecord;
 pub(crate) use graph::{Graph, Node, Work, graphs};
+pub(crate) use lanes::Lane;
 pub(crate) use matmul::{Matmul, Matrix, Product};
 pub(crate) use module::Function;
 pub(crate) use recorder::{RECORDER, Recorded};

@@ -129,7 +129,7 @@ impl Context {
         match &self.backend {
             Backend::Real(real) => real.launch(self, f, grid, block, shared, args),
             Backend::Recording(recorder) => {
-                recorder.launch(f, grid, block, shared, args);
+                recorder.launch(self.lane(), f, (grid, block, shared), args);
                 Ok(())
             }
             Backend::Tracing(_) => unreachable!("a call that is taken down packs its arguments"),
@@ -173,7 +173,7 @@ impl Real {
             sys::CU_LAUNCH_PARAM_END_AS_INT as usize as *mut c_void,
         ];
         let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
-        let (stream, no_list, extra) = (self.stream, std::ptr::null_mut(), extra.as_mut_ptr());
+        let (stream, no_list, extra) = (context.stream(self), std::ptr::null_mut(), extra.as_mut_ptr());
         // SAFETY: function and stream belong to the current context. The driver copies the arguments before it returns;
         // their length was compared above, and the caller vouches for their meaning.
         let status = unsafe { sys::cuLaunchKernel(handle, gx, gy, gz, bx, by, bz, shared, stream, no_list, extra) };

@@ -5,6 +5,7 @@
 use super::cache::Key;
 use super::driver::{Backend, Context};
 use super::graph::{Node, Work};
+use super::lanes::Lane;
 use super::matmul::Matmul;
 use super::module::Function;
 use super::once::lock;
@@ -43,6 +44,15 @@ pub(crate) enum Recorded {
         /// For each launch those that it waits for.
         after: Vec<Vec<usize>>,
     },
+    /// What follows is on another stream.
+    On(Lane),
+    /// A stream waits for another.
+    Wait {
+        /// Who waits.
+        lane: Lane,
+        /// For whom.
+        other: Lane,
+    },
 }
 
 /// The notes, the programs it was asked to load, and its memory.
@@ -63,15 +73,28 @@ struct Notes {
     list: Vec<Note>,
     /// The packed arguments of all launches.
     bytes: Vec<u8>,
+    /// The stream of the last note.
+    lane: Lane,
 }
 
 enum Note {
     Launch { function: Function, grid: [u32; 3], block: [u32; 3], shared: u32, args: Range<usize> },
     Matmul(Matmul),
     Graph(Vec<Node>),
+    On(Lane),
+    Wait(Lane, Lane),
 }
 
 impl Notes {
+    /// Notes something on a stream.
+    fn push(&mut self, lane: Lane, note: Note) {
+        if lane != self.lane {
+            self.lane = lane;
+            self.list.push(Note::On(lane));
+        }
+        self.list.push(note);
+    }
+
     /// The notes as tests read them.
     fn read(self) -> Vec<Recorded> {
         let read = |note| match note {
@@ -79,6 +102,8 @@ impl Notes {
                 Recorded::Launch { entry: function.entry().into(), grid, block, shared, args: self.bytes[args].into() }
             }
             Note::Matmul(matmul) => Recorded::Matmul(matmul),
+            Note::On(lane) => Recorded::On(lane),
+            Note::Wait(lane, other) => Recorded::Wait { lane, other },
             Note::Graph(nodes) => {
                 let after = nodes.iter().map(|node| node.after.clone()).collect();
                 Recorded::Graph { launches: nodes.into_iter().filter_map(|node| read_work(node.work)).collect(), after }
@@ -143,22 +168,33 @@ impl Recorder {
     }
 
     /// Notes a launch.
-    pub(super) fn launch(&self, f: &Function, grid: [u32; 3], block: [u32; 3], shared: u32, args: &[u8]) {
+    pub(super) fn launch(
+        &self,
+        lane: Lane,
+        f: &Function,
+        (grid, block, shared): ([u32; 3], [u32; 3], u32),
+        args: &[u8],
+    ) {
         let notes = &mut *lock(&self.notes);
         let start = notes.bytes.len();
         notes.bytes.extend_from_slice(args);
         let args = start..notes.bytes.len();
-        notes.list.push(Note::Launch { function: f.clone(), grid, block, shared, args });
+        notes.push(lane, Note::Launch { function: f.clone(), grid, block, shared, args });
     }
 
     /// Notes a product by the library.
-    pub(super) fn multiply(&self, matmul: &Matmul) {
-        lock(&self.notes).list.push(Note::Matmul(*matmul));
+    pub(super) fn multiply(&self, lane: Lane, matmul: &Matmul) {
+        lock(&self.notes).push(lane, Note::Matmul(*matmul));
     }
 
     /// Notes a graph.
-    pub(super) fn graph(&self, nodes: &[Node]) {
-        lock(&self.notes).list.push(Note::Graph(nodes.to_vec()));
+    pub(super) fn graph(&self, lane: Lane, nodes: &[Node]) {
+        lock(&self.notes).push(lane, Note::Graph(nodes.to_vec()));
+    }
+
+    /// Notes that a stream waits for another.
+    pub(super) fn wait(&self, lane: Lane, other: Lane) {
+        lock(&self.notes).list.push(Note::Wait(lane, other));
     }
 }
 

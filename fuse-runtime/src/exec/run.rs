@@ -37,6 +37,16 @@ impl Call<'_> {
     pub fn gives(&self, tensor: usize) -> bool {
         self.given.get(tensor) == Some(&true) && self.tensors[tensor].is_unique()
     }
+
+    /// Lets the launches of a call come behind what was done to its arguments on other streams of a GPU.
+    #[inline]
+    pub fn will_use(&self) -> Result<()> {
+        for (k, tensor) in self.tensors.iter().enumerate() {
+            let Some(memory) = tensor.storage().as_cuda() else { continue };
+            if self.gives(k) { memory.buffer().will_write()? } else { memory.buffer().will_read()? }
+        }
+        Ok(())
+    }
 }
 
 /// Runs a plan. After an error no tensor has changed.

@@ -9,7 +9,8 @@ use std::sync::Arc;
 /// Something that was launched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
-    /// The name of the kernel; `matmul` for a product by the library, `graph` for a graph.
+    /// The name of the kernel; `matmul` for a product by the library, `graph` for a graph; `on` where
+    /// what follows is on another stream, `wait` where one waits for another.
     pub kernel: String,
     /// Threads in a block; none of a product or a graph.
     pub threads: u32,
@@ -35,6 +36,8 @@ fn launch(noted: Recorded) -> Launch {
         Recorded::Launch { entry, block, args, .. } => Launch { threads: block[0], args: args.into(), ..named(&entry) },
         Recorded::Matmul(_) => named("matmul"),
         Recorded::Loop => named("while"),
+        Recorded::On(_) => named("on"),
+        Recorded::Wait { .. } => named("wait"),
         Recorded::Graph { launches, .. } => {
             Launch { inside: launches.into_iter().map(launch).collect(), ..named("graph") }
         }

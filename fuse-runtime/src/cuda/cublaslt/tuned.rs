@@ -3,7 +3,7 @@
 //! They are timed on copies of the operands and written to the book of what was fastest, which is where the choice of an
 //! algorithm finds them: so a file that is committed also fixes the bits of such a product.
 
-use super::{Choice, Form, Library, no_result, sys};
+use super::{Choice, Form, Library, Target, no_result, sys};
 use crate::cuda::clock::Clock;
 use crate::cuda::driver::{Backend, Context};
 use crate::cuda::matmul::{Matmul, Matrix, Problem, Stored};
@@ -35,8 +35,9 @@ impl Context {
             return Ok(());
         };
         let (clock, form) = (Clock::new(self)?, Form::new(problem, matmul.bias)?);
+        let target = Target { context: self, real, stream: self.stream(real) };
         let time = |index: usize| {
-            let launch = || library.run(real.stream, &copies.matmul, &choices[index], &form).map(drop);
+            let launch = || library.run(target, &copies.matmul, &choices[index], &form).map(drop);
             clock.time(launch)
         };
         if let Some(winner) = fastest("a product", choices.len(), time) {

@@ -91,6 +91,7 @@ pub(in crate::exec) fn run_steps(call: &Call<'_>, ordinal: usize) -> Result<Vec<
     log::line(Topic::Launch, format_args!("`{}`, mode {}", program.plan.name, program.mode.word()));
     let sizes = Sizes::of(&program.plan, call.tensors, call.host_ints)?;
     let draws = draws(&program.plan, &sizes, call.device);
+    call.will_use()?;
     let number = context.next_call();
     if let Some(names) = &program.names {
         names.announce(ordinal, number);

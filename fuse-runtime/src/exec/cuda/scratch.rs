@@ -1,13 +1,12 @@
 //! Device memory that outlives calls.
 
-use crate::cuda::{Buffer, Context};
+use crate::cuda::{Buffer, Context, Lane};
 use crate::error::Result;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// Counters by device, the largest last. Everything of a device goes to one stream, so launches never use them at the same
-/// time. Those that became too few stay: a launch that was made ready with them may be under way.
-static COUNTERS: Mutex<BTreeMap<usize, Vec<Buffer>>> = Mutex::new(BTreeMap::new());
+/// Counters by device and stream, the largest last. Launches of a stream never use them at the same time. Those that became too few stay: a launch that was made ready with them may be under way.
+static COUNTERS: Mutex<BTreeMap<(usize, Lane), Vec<Buffer>>> = Mutex::new(BTreeMap::new());
 
 /// The address of at least `count` u32 counters that are 0; a kernel that uses them leaves them at 0.
 pub(super) fn counters(context: &Arc<Context>, count: usize) -> Result<u64> {
@@ -15,7 +14,7 @@ pub(super) fn counters(context: &Arc<Context>, count: usize) -> Result<u64> {
         return Ok(address);
     }
     let mut counters = COUNTERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let of_device = counters.entry(context.facts().ordinal).or_default();
+    let of_device = counters.entry((context.facts().ordinal, context.lane())).or_default();
     let bytes = count * size_of::<u32>();
     if let Some(buffer) = of_device.last().filter(|buffer| buffer.len() >= bytes) {
         return Ok(buffer.ptr());

@@ -66,6 +66,7 @@ impl Replay {
         self.last_used.store(now, Ordering::Relaxed);
         let mut state = lock(&self.graph);
         match &mut *state {
+            State::Built(graph) if !graph.is_of_this_stream() => Ok(false),
             State::Built(graph) => {
                 (0..).zip(&tape.ops).for_each(|(node, op)| op.update(node, values, graph));
                 graph.launch()?;

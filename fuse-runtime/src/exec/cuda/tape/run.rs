@@ -38,6 +38,7 @@ impl Tape {
         }
         let mut held = Held { tape: self, call, blocks: Vec::with_capacity(self.blocks.len()) };
         held.at_the_start(addresses)?;
+        call.will_use()?;
         let number = self.context.next_call();
         if let Some(names) = &call.program.names {
             names.announce(self.ordinal, number);
