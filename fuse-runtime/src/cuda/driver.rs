@@ -17,6 +17,7 @@ use cudarc::driver::sys::{self, CUdevice_attribute, CUdevice_attribute_enum as a
 use fuse_compiler::plan::abi::Target;
 use std::ffi::CStr;
 use std::fmt;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock};
 
 /// A GPU as this process uses it: its primary context, its streams, and the functions loaded on it.
@@ -72,7 +73,9 @@ pub(super) struct Real {
     pub(super) stream: sys::CUstream,
     pub(super) pool: sys::CUmemoryPool,
     pub(super) staging: Mutex<Staging>,
-    /// Opened by the first small read; `None` where there is none.
+    /// How many small reads there were, up to as many as the mailbox is opened after.
+    pub(super) small_reads: AtomicU32,
+    /// Opened when small reads have become many; `None` where there is none.
     pub(super) mailbox: OnceLock<Option<Mutex<Mailbox>>>,
     /// A stream that nothing runs on, for launches to be captured; made by the first capture.
     capture: Mutex<sys::CUstream>,
@@ -267,7 +270,15 @@ impl Real {
             check(sys::cuMemPoolSetAttribute(pool, threshold, (&raw mut keep_all).cast()), "set up the memory pool")?;
         }
         let capture = Mutex::new(std::ptr::null_mut());
-        Ok(Real { context, stream, pool, staging: Mutex::new(Staging::new()?), mailbox: OnceLock::new(), capture })
+        Ok(Real {
+            context,
+            stream,
+            pool,
+            staging: Mutex::new(Staging::new()?),
+            mailbox: OnceLock::new(),
+            small_reads: AtomicU32::new(0),
+            capture,
+        })
     }
 }
 

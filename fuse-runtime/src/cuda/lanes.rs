@@ -28,6 +28,12 @@ thread_local! {
     static SCOPES: RefCell<Vec<(usize, Lane)>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Whether there is more than one lane on any device, so that memory has to be watched.
+#[inline]
+pub(crate) fn several_lanes() -> bool {
+    OPENED.load(Ordering::Relaxed) > 0
+}
+
 /// The lanes of a context.
 pub(super) struct Lanes {
     opened: Mutex<Vec<Opened>>,
@@ -55,7 +61,7 @@ impl Context {
     /// The lane of what this thread launches.
     #[inline]
     pub(crate) fn lane(&self) -> Lane {
-        if OPENED.load(Ordering::Relaxed) == 0 { 0 } else { self.lane_of_scope() }
+        if several_lanes() { self.lane_of_scope() } else { 0 }
     }
 
     fn lane_of_scope(&self) -> Lane {
@@ -194,7 +200,7 @@ impl Uses {
     /// Before what this thread launches next reads the block: it comes behind the write.
     #[inline]
     pub(super) fn read(&self, context: &Context) -> Result<()> {
-        if OPENED.load(Ordering::Relaxed) == 0 { Ok(()) } else { self.read_on(context, context.lane()) }
+        if several_lanes() { self.read_on(context, context.lane()) } else { Ok(()) }
     }
 
     fn read_on(&self, context: &Context, lane: Lane) -> Result<()> {
@@ -208,7 +214,7 @@ impl Uses {
     /// Before what this thread launches next writes the block, which nobody else is about to use.
     #[inline]
     pub(super) fn write(&self, context: &Context) -> Result<()> {
-        if OPENED.load(Ordering::Relaxed) == 0 { Ok(()) } else { self.write_on(context, context.lane()) }
+        if several_lanes() { self.write_on(context, context.lane()) } else { Ok(()) }
     }
 
     fn write_on(&self, context: &Context, lane: Lane) -> Result<()> {

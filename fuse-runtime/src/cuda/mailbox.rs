@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 /// Reads up to this size go this way.
 pub(super) const LARGEST: usize = 64;
 
+/// After so many small reads it is worth compiling a kernel for them, which takes as long as thousands.
+pub(super) const WORTH_IT: u32 = 16;
+
 /// The host looks for so long, and then waits for the stream as for any other read: kernels that take longer make the few
 /// microseconds count less than a core that is kept busy.
 const PATIENCE: Duration = Duration::from_micros(200);

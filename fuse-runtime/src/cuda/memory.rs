@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::sys::{self, CUresult};
 use std::fmt;
 use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 /// A block of device memory, returned to the pool when dropped.
@@ -220,7 +221,12 @@ impl Context {
         }
     }
 
+    /// The mailbox, from the first read on that makes it likely that its kernel is worth being compiled.
     fn mailbox<'a>(&self, real: &'a Real) -> Option<&'a Mutex<Mailbox>> {
+        if real.small_reads.load(Ordering::Relaxed) < mailbox::WORTH_IT {
+            real.small_reads.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
         let open = || Mailbox::open(self).unwrap_or_default().map(Mutex::new);
         real.mailbox.get_or_init(open).as_ref()
     }

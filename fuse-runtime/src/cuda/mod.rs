@@ -64,7 +64,7 @@ pub(crate) use clock::Clock;
 pub(crate) use driver::probe;
 pub(crate) use fault::FaultRecord;
 pub(crate) use graph::{Graph, Node, Work, graphs};
-pub(crate) use lanes::Lane;
+pub(crate) use lanes::{Lane, several_lanes};
 pub(crate) use matmul::{Matmul, Matrix, Product};
 pub(crate) use module::Function;
 pub(crate) use recorder::{RECORDER, Recorded};

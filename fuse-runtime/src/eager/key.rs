@@ -28,13 +28,45 @@ pub(crate) enum Operand {
 impl Key {
     /// The key of a call, and the sizes among its attributes, in order.
     pub fn of(op: Op, args: &[Arg], attrs: &[Attr]) -> (Key, Vec<i64>) {
-        let operand = |arg: &Arg| match arg {
-            Arg::Tensor(tensor) => Operand::Tensor(tensor.dtype(), tensor.shape().len()),
-            Arg::Scalar(_, dtype) => Operand::Scalar(*dtype),
-        };
         let mut sizes = Vec::new();
         let attrs = attrs.iter().map(|attr| without_sizes(attr, &mut sizes)).collect();
-        (Key { op, args: args.iter().map(operand).collect(), attrs }, sizes)
+        (Key { op, args: args.iter().map(Operand::of).collect(), attrs }, sizes)
+    }
+
+    /// Whether it is the key of a call.
+    pub fn is_of(&self, op: &str, args: &[Arg], attrs: &[Attr]) -> bool {
+        let alike = self.args.len() == args.len() && self.attrs.len() == attrs.len() && self.op.name == op;
+        alike
+            && self.args.iter().zip(args).all(|(own, arg)| *own == Operand::of(arg))
+            && self.attrs.iter().zip(attrs).all(|(own, attr)| same_but_sizes(own, attr))
+    }
+}
+
+/// The sizes among the attributes of a call, in order.
+pub(super) fn sizes_of(attrs: &[Attr]) -> Vec<i64> {
+    let mut sizes = Vec::new();
+    for attr in attrs {
+        if let Attr::Dim(_) | Attr::Dims(_) = attr {
+            without_sizes(attr, &mut sizes);
+        }
+    }
+    sizes
+}
+
+fn same_but_sizes(own: &Attr, attr: &Attr) -> bool {
+    match (own, attr) {
+        (Attr::Dim(_), Attr::Dim(_)) => true,
+        (Attr::Dims(own), Attr::Dims(dims)) => own.len() == dims.len(),
+        _ => own == attr,
+    }
+}
+
+impl Operand {
+    fn of(arg: &Arg) -> Operand {
+        match arg {
+            Arg::Tensor(tensor) => Operand::Tensor(tensor.dtype(), tensor.shape().len()),
+            Arg::Scalar(_, dtype) => Operand::Scalar(*dtype),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use super::cuda;
 use super::faults::FaultCell;
 use super::program::{Program, cpu_kernel};
 use super::symbols::Sizes;
+use crate::cuda::several_lanes;
 use crate::device::Device;
 use crate::error::Result;
 use crate::raw::RawTensor;
@@ -41,6 +42,9 @@ impl Call<'_> {
     /// Lets the launches of a call come behind what was done to its arguments on other streams of a GPU.
     #[inline]
     pub fn will_use(&self) -> Result<()> {
+        if !several_lanes() {
+            return Ok(());
+        }
         for (k, tensor) in self.tensors.iter().enumerate() {
             let Some(memory) = tensor.storage().as_cuda() else { continue };
             if self.gives(k) { memory.buffer().will_write()? } else { memory.buffer().will_read()? }

@@ -405,3 +405,20 @@ fn a_graph_launches_kernels_and_products_where_their_memory_moved() {
     }
     assert_eq!((download(&outs[0])[1], download(&outs[1])[1]), (2.0 + 98.0, 2.0 + 99.0));
 }
+
+#[test]
+fn small_reads_see_what_was_launched_before_them() {
+    let Some(context) = context_or_skip() else { return };
+    let f = kernel(&context, "unsigned char* to, int add) { to[threadIdx.x] = threadIdx.x + add; }");
+    let buffer = Buffer::new(&context, 100).unwrap();
+    for round in 0..100usize {
+        let mut args = Args::new();
+        args.pointer_mut(buffer.ptr()).push(round as i32);
+        context.launch(&f, [1; 3], [100, 1, 1], 0, &args).unwrap();
+        let (start, len) = (round % 36, 1 + round * 7 % 64);
+        let mut bytes = vec![0; len];
+        buffer.read(start, &mut bytes).unwrap();
+        let expected: Vec<u8> = (0..len).map(|k| (start + k + round) as u8).collect();
+        assert_eq!(bytes, expected, "round {round}");
+    }
+}
