@@ -2,7 +2,8 @@
 
 use super::call::CudaCall;
 use super::tape::{DeviceLoop, Found, Tape};
-use crate::cuda::Context;
+use crate::cuda::{Context, take_down};
+use crate::device::Device;
 use crate::env::is_without;
 use crate::error::Result;
 use crate::exec::buffers::Buffers;
@@ -99,6 +100,21 @@ pub(in crate::exec) fn run_steps(call: &Call<'_>, ordinal: usize) -> Result<Vec<
     steps(call, &context, ordinal, &sizes, &draws, number)
 }
 
+/// Compiles what a call will launch. Operands are found as the call will find them, but nowhere: where that takes a copy, the
+/// call makes it and not the looking.
+fn make_ready(cuda: &CudaCall<'_>, call: &Call<'_>) -> Result<()> {
+    if cuda.context.is_tracing() || call.program.plan.steps.len() < 2 {
+        return Ok(());
+    }
+    take_down(cuda.context, |_| {
+        let arguments = Tape::stand_ins(call)?;
+        let tensors: Vec<&RawTensor> = arguments.iter().collect();
+        let looked_at = Call { tensors: &tensors, given: &[], device: Device::tracing(), ..*call };
+        cuda.warm(&call.program.plan, || Buffers::new(&looked_at, cuda.sizes));
+        Ok(())
+    })
+}
+
 /// Launches every step. What the kernels write is noted to come from this call, so that reading it finds their faults.
 pub(super) fn steps(
     call: &Call<'_>,
@@ -113,7 +129,7 @@ pub(super) fn steps(
     let (params, functions) = (&program.params, &program.functions);
     let tunes = program.mode == Mode::MaxAutotune;
     let cuda = CudaCall { context, ordinal, source, contract, params, tunes, functions, sizes, scalars, draws, number };
-    cuda.warm(&program.plan, || Buffers::new(call, sizes));
+    make_ready(&cuda, call)?;
     let mut buffers = Buffers::new(call, sizes);
     for (k, step) in (0..).zip(&program.plan.steps) {
         buffers.start_step(k);

@@ -37,7 +37,7 @@ impl Tape {
     }
 
     /// Tensors that lie like the arguments of a call and are nowhere.
-    pub(super) fn stand_ins(call: &Call<'_>) -> Result<Vec<RawTensor>> {
+    pub(in crate::exec::cuda) fn stand_ins(call: &Call<'_>) -> Result<Vec<RawTensor>> {
         call.tensors.iter().map(|tensor| stand_in(tensor)).collect()
     }
 
