@@ -2,6 +2,7 @@
 
 use super::Val;
 use super::build::{Along, Ops};
+use super::views::LAYOUT_RANK;
 use crate::types::Dim;
 
 /// Sums a value to the extents it was broadcast from.
@@ -10,11 +11,25 @@ use crate::types::Dim;
 /// summed: that is one position if the extents are equal, and one sum of all `n` if `a` is 1.
 pub(super) fn sum_to(o: &mut Ops, x: Val, dims: &[Dim]) -> Val {
     let (split, summed) = split(&o.dims(x), dims);
+    if split.len() > LAYOUT_RANK {
+        return one_by_one(o, x, dims);
+    }
     let x = o.reshape(x, split.clone());
     let sum = match summed.len() == split.len() && !split.is_empty() {
         true => o.reduce("sum", x, Along::All),
         false => summed.iter().rev().fold(x, |x, &axis| o.reduce("sum", x, Along::Axis(axis))),
     };
+    o.reshape(sum, dims.to_vec())
+}
+
+/// Sums one axis after the other, each to the extent it was broadcast from.
+fn one_by_one(o: &mut Ops, x: Val, dims: &[Dim]) -> Val {
+    let outer = o.rank(x) - dims.len();
+    let sum = (0..o.rank(x)).fold(x, |x, axis| {
+        let mut to = o.dims(x);
+        to[axis] = axis.checked_sub(outer).map_or(Dim::Const(1), |own| dims[own].clone());
+        sum_to(o, x, &to)
+    });
     o.reshape(sum, dims.to_vec())
 }
 

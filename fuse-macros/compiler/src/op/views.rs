@@ -361,11 +361,12 @@ fn chunks(extent: &Dim, parts: i64) -> Vec<(Dim, Dim)> {
     (0..parts).map(chunk).collect()
 }
 
+/// The most axes a layout has inside a kernel.
+pub(super) const LAYOUT_RANK: usize = 8;
+
 /// Lays the tensor out by an axis of repeats before each axis. Where that makes more axes than layouts have, one axis
 /// after the other.
 fn repeat(o: &mut Ops, x: Val, repeats: &[Dim]) -> Val {
-    /// The most axes a layout has inside a kernel.
-    const LAYOUT_RANK: usize = 8;
     let once = Dim::Const(1);
     let repeated: Vec<usize> = (0..repeats.len()).filter(|&axis| repeats[axis] != once).collect();
     if o.rank(x) + repeated.len() <= LAYOUT_RANK {
