@@ -12,6 +12,8 @@ mod generate;
 #[rustfmt::skip]
 #[path = "random/generated.rs"]
 mod generated;
+#[path = "random/gradients.rs"]
+mod gradients;
 #[path = "random/program.rs"]
 mod program;
 #[path = "random/shrink.rs"]
@@ -116,6 +118,21 @@ fn programs_equal_themselves_op_by_op() {
         Err(_) => check(&(0..seeds(2000)).collect::<Vec<_>>()),
     }
     report_programs("random programs");
+}
+
+#[test]
+fn gradients_of_programs_equal_those_of_the_tape() {
+    let programs = on_all_cores(&(0..seeds(500)).collect::<Vec<_>>(), |&seed| (seed, make(seed)));
+    let drawless: Vec<(u64, Program)> = programs.into_iter().filter(|(_, program)| !program.draws()).collect();
+    let verdict = |program: &Program| caught(|| gradients::compare(program)).and_then(|verdict| verdict);
+    let verdicts = on_all_cores(&drawless, |(seed, program)| (*seed, verdict(program)));
+    let failures: Vec<String> = verdicts
+        .iter()
+        .filter_map(|(seed, verdict)| verdict.as_ref().err().map(|text| format!("seed {seed}: {text}")))
+        .collect();
+    assert!(failures.is_empty(), "{} programs differ:\n{}", failures.len(), failures.join("\n"));
+    let compared = verdicts.iter().filter(|(_, verdict)| *verdict == Ok(true)).count();
+    assert!(compared > verdicts.len() / 4, "only {compared} programs have gradients");
 }
 
 #[test]

@@ -16,7 +16,7 @@ mod simd;
 
 pub use crate::math;
 pub use crate::reduce;
-pub use crate::tape::vjp;
+pub use crate::tape::{vjp, vjp_untyped};
 pub use body::{BLOCK, Body, DynBody};
 pub use device_loop::while_loop;
 pub use fuse_compiler::options::Mode;

@@ -76,9 +76,26 @@ fn pull<P: Params, O: Differentiable>(
     let outcome = function(vars);
     drop(recording);
     outcome.with(|value| {
-        let (entries, variables) = tape.close();
-        let gradients = seed(value).and_then(|seed| backward::run(entries, value.var(), seed, variables));
+        let gradients = seed(value).and_then(|seed| walk_back(&tape, value, seed));
         let mut gradients = gradients.or_raise().into_iter();
         P::grads(&mut || gradients.next().expect("there is a gradient for each variable"))
     })
+}
+
+fn walk_back(tape: &Tape, value: &RawTensor, seed: RawTensor) -> Result<Vec<RawTensor>> {
+    let (entries, variables) = tape.close();
+    backward::run(entries, value.var(), seed, variables)
+}
+
+/// The gradients of ops on tensors without types, for tests that make them at run time: `function` gives a value and its
+/// cotangent.
+#[doc(hidden)]
+pub fn vjp_untyped(
+    params: &[RawTensor],
+    function: impl FnOnce(Vec<RawTensor>) -> Result<(RawTensor, RawTensor)>,
+) -> Result<Vec<RawTensor>> {
+    let tape = Tape::new();
+    let vars = params.iter().map(|tensor| tape.variable(tensor)).collect::<Result<_>>()?;
+    let (value, cotangent) = function(vars)?;
+    walk_back(&tape, &value, cotangent)
 }
