@@ -103,7 +103,7 @@ pub(in crate::exec) fn run_steps(call: &Call<'_>, ordinal: usize) -> Result<Vec<
 /// Compiles what a call will launch. Operands are found as the call will find them, but nowhere: where that takes a copy, the
 /// call makes it and not the looking.
 fn make_ready(cuda: &CudaCall<'_>, call: &Call<'_>) -> Result<()> {
-    if cuda.context.is_tracing() || call.program.plan.steps.len() < 2 {
+    if !cuda.has_to_warm(&call.program.plan) {
         return Ok(());
     }
     take_down(cuda.context, |_| {

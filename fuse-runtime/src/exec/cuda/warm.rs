@@ -14,11 +14,15 @@ use fuse_compiler::plan::{Kernel, Matmul, Plan, Step};
 use rayon::prelude::*;
 
 impl CudaCall<'_> {
-    /// Compiles what the call will launch, if it is the first of its plan on this device and launches several kernels, and
-    /// opens the library meanwhile. A call that is taken down is not the first. Only the first call pays for finding its
-    /// operands twice, which may take copies.
+    /// Whether the call is the first of its plan on this device and launches several kernels. A call that is taken down is not
+    /// the first, and only the first pays for finding its operands twice.
+    pub fn has_to_warm(&self, plan: &Plan) -> bool {
+        plan.steps.len() > 1 && !self.context.is_tracing() && !self.functions.has_some(self.ordinal)
+    }
+
+    /// Compiles what the call will launch, if that [has to be](Self::has_to_warm), and opens the library meanwhile.
     pub fn warm<'b>(&self, plan: &Plan, buffers: impl FnOnce() -> Buffers<'b>) {
-        if plan.steps.len() > 1 && !self.context.is_tracing() && !self.functions.has_some(self.ordinal) {
+        if self.has_to_warm(plan) {
             let needed = self.needed(plan, &mut buffers());
             let multiplies = plan.steps.iter().any(|step| matches!(step, Step::Matmul(_)));
             let open = || {
