@@ -60,7 +60,7 @@ pub(crate) enum Work {
         args: Box<[u8]>,
     },
     /// A product by the library, of matrices that lie where the second says.
-    Product(Product, Matmul),
+    Product(Box<Product>, Matmul),
     /// Bytes that are copied.
     Copy {
         /// Where to.

@@ -99,7 +99,7 @@ impl Context {
     pub(crate) fn matmul(&self, matmul: &Matmul) -> Result<bool> {
         let Some(product) = self.product(matmul)? else { return Ok(false) };
         if let Backend::Tracing(tracer) = &self.backend {
-            tracer.note(Traced::Product(product));
+            tracer.note(Traced::Product(Box::new(product)));
             return Ok(true);
         }
         self.make_current()?;

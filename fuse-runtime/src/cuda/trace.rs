@@ -47,7 +47,7 @@ pub(crate) enum Traced {
         marks: Box<[(usize, Mark)]>,
     },
     /// A product of matrices by the library.
-    Product(Product),
+    Product(Box<Product>),
     /// Bytes that are copied on the device.
     Copy {
         /// Where to.

@@ -93,8 +93,10 @@ static PROGRAMS: LazyLock<RwLock<HashMap<Key, Arc<Program>>>> = LazyLock::new(De
 /// Programs that a thread has asked for, each at the place that its key and op have there.
 const RECENT: usize = 64;
 
+type Recent = Option<(Key, Arc<Program>)>;
+
 thread_local! {
-    static RECENT_PROGRAMS: RefCell<Vec<Option<(Key, Arc<Program>)>>> = const { RefCell::new(Vec::new()) };
+    static RECENT_PROGRAMS: RefCell<Vec<Recent>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The place of a call among the recent ones: where the name of the op lies tells it from most others.

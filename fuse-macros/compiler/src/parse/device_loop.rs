@@ -117,7 +117,8 @@ impl Walker<'_> {
             let var = &self.flow.vars[index];
             let Value::Tensor { key, .. } = var.value else { return None };
             let (ident, ty) = (var.ident.clone(), self.tensor(key).ty.clone());
-            let read = turn.inputs.iter().position(|input| input.to_string() == ident.to_string());
+            let own = ident.to_string();
+            let read = turn.inputs.iter().position(|input| input.to_string() == own);
             state.push(State { local: ident.clone(), read, dtype: ty.dtype, rank: ty.rank() });
             let place = Place { tokens: quote!(#ident), by_ref: false, name: Some(name) };
             let key = self.add_tensor(TensorInfo { ty, home: Home::Host(place) });

@@ -386,7 +386,7 @@ fn a_graph_launches_kernels_and_products_where_their_memory_moved() {
         shared: 0,
         args: args(&outs[0], 0.5).bytes().into(),
     };
-    let first = Node::new(Work::Product(product, matmul(&x, &twice, &middle)), vec![]);
+    let first = Node::new(Work::Product(Box::new(product), matmul(&x, &twice, &middle)), vec![]);
     let Some(mut graph) = Graph::new(&context, vec![first, Node::new(work, vec![0])]).unwrap() else {
         return eprintln!("skipped: the driver is too old for graphs");
     };

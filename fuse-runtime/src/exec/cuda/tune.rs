@@ -18,7 +18,10 @@ use std::sync::{PoisonError, RwLock};
 
 /// What was fastest for a program's kernels, by device, kernel and class of layouts.
 #[derive(Default)]
-pub(super) struct Tuned(RwLock<HashMap<(usize, *const Kernel, String), Option<Candidate>>>);
+pub(super) struct Tuned(RwLock<HashMap<ClassKey, Option<Candidate>>>);
+
+/// A kernel is known by where it lies: programs do not move.
+type ClassKey = (usize, *const Kernel, String);
 
 // SAFETY: the pointers are compared and never followed.
 unsafe impl Send for Tuned {}

@@ -199,7 +199,7 @@ impl<'a> Map<'a> {
                 let patches = marks.iter().filter_map(|&(at, mark)| self.patch(&args, at, mark, later)).collect();
                 Some(Op::Launch(Launch { function, grid, block, shared, patches, args }))
             }
-            Traced::Product(product) => Some(Op::Product(self.multiplication(product))),
+            Traced::Product(product) => Some(Op::Product(Box::new(self.multiplication(*product)))),
             Traced::Copy { to, from, bytes } => Some(Op::Copy { to: self.known(to), from: self.known(from), bytes }),
         }
     }

@@ -47,7 +47,7 @@ pub(crate) struct Tape {
 /// Something to be launched.
 enum Op {
     Launch(Launch),
-    Product(Multiplication),
+    Product(Box<Multiplication>),
     Copy { to: Address, from: Address, bytes: usize },
     Loop(Repeated),
 }

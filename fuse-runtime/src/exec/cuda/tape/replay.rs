@@ -163,8 +163,8 @@ impl Op {
                 Work::Launch { function, grid, block, shared: launch.shared, args }
             }
             Op::Product(multiplication) => {
-                let Multiplication { product, .. } = multiplication;
-                Work::Product(product.clone(), multiplication.matmul(values))
+                let Multiplication { product, .. } = &**multiplication;
+                Work::Product(Box::new(product.clone()), multiplication.matmul(values))
             }
             Op::Loop(repeated) => {
                 Work::Loop { first: values.address(repeated.first), next: values.address(repeated.next) }

@@ -112,7 +112,7 @@ fn both_fresh(a: u64, b: u64, tensors: &[RawTensor]) -> bool {
             let start = x.storage().address();
             (start..start + x.storage().bytes() as u64).contains(&at)
         });
-        at >= 0x7000_0000_0000 && at < 1 << 48 && !in_argument
+        (0x7000_0000_0000..1 << 48).contains(&at) && !in_argument
     };
     fresh(a) && fresh(b) && a % 256 == b % 256
 }
