@@ -51,7 +51,11 @@ fn halved(x: &Tensor<f32, 2>, limit: f32) -> Tensor<f32, 2> {
 
 /// The state is read along rows and columns, and two of three tensors change.
 #[compile(mode = "reduce-overhead")]
-fn powers(x: &Tensor<f32, 2>, w: &Tensor<f32, 2>, limit: f32) -> (Tensor<f32, 2>, Tensor<f32, 0>) {
+fn powers(
+    #[dims(N, N)] x: &Tensor<f32, 2>,
+    #[dims(N, N)] w: &Tensor<f32, 2>,
+    limit: f32,
+) -> (Tensor<f32, 2>, Tensor<f32, 0>) {
     let mut y = x.softmax(-1);
     let mut turns = y.sum_all() * 0.0;
     while y.abs().max_all().item() < limit {
