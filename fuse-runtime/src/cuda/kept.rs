@@ -41,7 +41,7 @@ impl Kept {
     /// How large a block for so many bytes is: a few sizes up to the largest that is kept, so that others find it useful.
     pub(super) fn size(&self, len: usize) -> usize {
         match len {
-            _ if self.most == 0 || len > LARGEST => len.next_multiple_of(RUN),
+            _ if self.most == 0 || len > LARGEST => len.checked_next_multiple_of(RUN).unwrap_or(len),
             _ => {
                 // A quarter of the power of two below: at most a quarter of a block is wasted.
                 let step = (len.next_power_of_two() / 8).max(GRAIN);

@@ -31,7 +31,7 @@ impl Buffer {
             _ if len == 0 => 0,
             Backend::Real(real) => {
                 let size = context.kept.size(len);
-                context.kept.take(lane, size).map_or_else(|| real.allocate(context, lane, size), Ok)?
+                context.kept.take(lane, size).map_or_else(|| real.allocate(context, lane, len), Ok)?
             }
             Backend::Recording(recorder) => recorder.allocate(len).ok_or_else(|| no_room(context, len))?,
             Backend::Tracing(tracer) => tracer.allocate(len),
@@ -263,12 +263,12 @@ impl Real {
         let _ = unsafe { sys::cuMemFreeAsync(address, stream) };
     }
 
-    /// An address from the pool. If there is none, gives back what is kept, waits for what is being freed, empties the pool
+    /// An address of a block for so many bytes from the pool. If there is none, gives back what is kept, waits for what is being freed, empties the pool
     /// and tries once more.
     pub(super) fn allocate(&self, context: &Context, lane: Lane, len: usize) -> Result<u64> {
-        let stream = context.stream_of(self, lane);
+        let (stream, size) = (context.stream_of(self, lane), context.kept.size(len));
         self.make_current()?;
-        match self.try_allocate(stream, len) {
+        match self.try_allocate(stream, size) {
             Ok(address) => return Ok(address),
             Err(status) if !out_of_memory(status) => return Err(failure(status, "allocate device memory")),
             Err(_) => {}
@@ -279,7 +279,7 @@ impl Real {
         context.streams(self).into_iter().try_for_each(|stream| self.synchronize(stream))?;
         // SAFETY: the pool lives as long as the device; blocks in use are not touched.
         check(unsafe { sys::cuMemPoolTrimTo(self.pool, 0) }, "empty the memory pool")?;
-        self.try_allocate(stream, len).map_err(|status| match out_of_memory(status) {
+        self.try_allocate(stream, size).map_err(|status| match out_of_memory(status) {
             true => no_room(context, len),
             false => failure(status, "allocate device memory"),
         })
