@@ -2,6 +2,7 @@
 
 use super::bind::{Bound, bind};
 use super::call::CudaCall;
+use super::kernel_id::KernelId;
 use super::scratch::counters;
 use super::texts::KernelTexts;
 use super::tune::Tuned;
@@ -28,13 +29,7 @@ pub(crate) struct Functions {
     prepared: RwLock<HashMap<PreparedKey, Arc<Prepared>>>,
 }
 
-/// A kernel is known by where it lies: programs do not move.
-type PreparedKey = (usize, *const Kernel, Geometry);
-
-// SAFETY: the pointers are compared and never followed.
-unsafe impl Send for Functions {}
-// SAFETY: as above.
-unsafe impl Sync for Functions {}
+type PreparedKey = (usize, KernelId, Geometry);
 
 /// So many layouts are kept ready; with more the oldest are made again.
 const PREPARED: usize = 256;
@@ -90,7 +85,7 @@ impl Functions {
         geometry: &Geometry,
         make: impl FnOnce(bool) -> Result<Prepared>,
     ) -> Result<Arc<Prepared>> {
-        let key = (call.ordinal, std::ptr::from_ref(kernel), geometry.clone());
+        let key = (call.ordinal, KernelId::of(kernel), geometry.clone());
         let found = read(&self.prepared).get(&key).cloned();
         if let Some(prepared) = found.as_ref().filter(|prepared| !prepared.wants_own_text()) {
             return Ok(prepared.clone());
@@ -107,7 +102,7 @@ impl Functions {
 
     /// Makes a launch ready anew when it is next asked for.
     pub(super) fn forget(&self, call: &CudaCall<'_>, kernel: &Kernel, geometry: &Geometry) {
-        write(&self.prepared).remove(&(call.ordinal, std::ptr::from_ref(kernel), geometry.clone()));
+        write(&self.prepared).remove(&(call.ordinal, KernelId::of(kernel), geometry.clone()));
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod bind;
 mod call;
+mod kernel_id;
 mod launch;
 mod matmul;
 mod run;

@@ -1,5 +1,6 @@
 //! Which text a kernel is launched with: its own for the layouts of a call, or one that others share.
 
+use super::kernel_id::KernelId;
 use crate::env;
 use fuse_compiler::plan::Kernel;
 use fuse_compiler::plan::abi::{Choice, Geometry, Texts, Variant, Wish};
@@ -10,14 +11,8 @@ use std::sync::{Mutex, PoisonError};
 pub(super) struct KernelTexts {
     /// `dynamic` of the attribute, unless the environment says otherwise.
     dynamic: Option<bool>,
-    /// A kernel is known by where it lies: programs do not move.
-    texts: Mutex<HashMap<(usize, *const Kernel), Texts>>,
+    texts: Mutex<HashMap<(usize, KernelId), Texts>>,
 }
-
-// SAFETY: the pointers are compared and never followed.
-unsafe impl Send for KernelTexts {}
-// SAFETY: as above.
-unsafe impl Sync for KernelTexts {}
 
 impl KernelTexts {
     pub(super) fn new(dynamic: Option<bool>) -> Self {
@@ -34,7 +29,7 @@ impl KernelTexts {
         often: bool,
     ) -> Choice {
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
-        let texts = texts.entry((ordinal, std::ptr::from_ref(kernel))).or_default();
+        let texts = texts.entry((ordinal, KernelId::of(kernel))).or_default();
         texts.choose(kernel, Wish { best, axes, often, dynamic: self.dynamic })
     }
 }

@@ -5,6 +5,7 @@
 
 use super::bind::{Address, Bound};
 use super::call::CudaCall;
+use super::kernel_id::KernelId;
 use super::launch::Prepared;
 use crate::cuda::{Buffer, Clock, text_key};
 use crate::error::Result;
@@ -20,13 +21,7 @@ use std::sync::{PoisonError, RwLock};
 #[derive(Default)]
 pub(super) struct Tuned(RwLock<HashMap<ClassKey, Option<Candidate>>>);
 
-/// A kernel is known by where it lies: programs do not move.
-type ClassKey = (usize, *const Kernel, String);
-
-// SAFETY: the pointers are compared and never followed.
-unsafe impl Send for Tuned {}
-// SAFETY: as above.
-unsafe impl Sync for Tuned {}
+type ClassKey = (usize, KernelId, String);
 
 /// So many classes of a program's kernels are timed; then new ones take the usual way.
 const CLASSES: usize = 64;
@@ -38,13 +33,13 @@ impl Tuned {
     /// The fastest way, `Some(None)` for the usual one; `None` where that is not known.
     fn find(&self, call: &CudaCall<'_>, kernel: &Kernel, class: &str) -> Option<Option<Candidate>> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let key = (call.ordinal, std::ptr::from_ref(kernel), class.to_owned());
+        let key = (call.ordinal, KernelId::of(kernel), class.to_owned());
         known.get(&key).copied().or_else(|| (known.len() >= CLASSES).then_some(None))
     }
 
     fn note(&self, call: &CudaCall<'_>, kernel: &Kernel, class: String, candidate: Option<Candidate>) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        known.insert((call.ordinal, std::ptr::from_ref(kernel), class), candidate);
+        known.insert((call.ordinal, KernelId::of(kernel), class), candidate);
     }
 }
 
