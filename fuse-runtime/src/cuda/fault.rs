@@ -14,10 +14,9 @@
 //! give a tensor its old value back, see [`Context::restore_if_failed`].
 
 use super::driver::{Backend, Context};
+use super::mapped::mapped;
 use super::once::lock;
-use super::status::check;
 use crate::error::Result;
-use cudarc::driver::sys;
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
 use std::sync::Mutex;
@@ -77,17 +76,7 @@ impl Place {
 impl Fault {
     /// A record in mapped memory of the current context.
     pub(super) fn mapped() -> Result<Fault> {
-        let flags = sys::CU_MEMHOSTALLOC_DEVICEMAP | sys::CU_MEMHOSTALLOC_PORTABLE;
-        let (mut host, mut device_address) = (std::ptr::null_mut(), 0);
-        // SAFETY: a context is current; the address is asked for after the memory is there.
-        unsafe {
-            let doing = "allocate the fault record";
-            check(sys::cuMemHostAlloc(&mut host, size_of::<FaultRecord>(), flags), doing)?;
-            check(sys::cuMemHostGetDevicePointer_v2(&mut device_address, host, 0), doing)?;
-        }
-        let record = NonNull::new(host.cast::<FaultRecord>()).expect("the driver gives memory when it says so");
-        // SAFETY: the memory is fresh, page-aligned and large enough.
-        unsafe { record.write(FaultRecord::default()) };
+        let (record, device_address) = mapped(FaultRecord::default(), "the fault record")?;
         Ok(Fault::new(Place::Mapped(record), device_address))
     }
 

@@ -1,16 +1,15 @@
 //! Reading a few bytes without a copy of the driver's.
 //!
-//! A copy to the host and waiting for the stream cost the driver several microseconds. A kernel of one warp writes the bytes to
+//! A copy to the host and waiting for the stream cost the driver several microseconds. A kernel of one block writes the bytes to
 //! memory that the host maps, and a number behind them; the host looks until the number is there. Everything launched before
 //! comes first, as for a copy.
 
 use super::args::Args;
 use super::driver::{Context, Real};
+use super::mapped::mapped;
 use super::module::Function;
-use super::status::check;
 use crate::env::is_without;
 use crate::error::Result;
-use cudarc::driver::sys;
 use std::ptr::NonNull;
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
@@ -62,17 +61,7 @@ impl Mailbox {
             return Ok(None);
         }
         let Ok(post) = context.function(SOURCE, "post", &[], false) else { return Ok(None) };
-        let flags = sys::CU_MEMHOSTALLOC_DEVICEMAP | sys::CU_MEMHOSTALLOC_PORTABLE;
-        let (mut host, mut device_address) = (std::ptr::null_mut(), 0);
-        // SAFETY: a context is current; the address is asked for after the memory is there.
-        unsafe {
-            let doing = "allocate mapped memory";
-            check(sys::cuMemHostAlloc(&mut host, size_of::<Letter>(), flags), doing)?;
-            check(sys::cuMemHostGetDevicePointer_v2(&mut device_address, host, 0), doing)?;
-        }
-        let letter = NonNull::new(host.cast::<Letter>()).expect("the driver gives memory when it says so");
-        // SAFETY: the memory is fresh, page-aligned and large enough.
-        unsafe { letter.write(Letter { bytes: [0; LARGEST], number: 0 }) };
+        let (letter, device_address) = mapped(Letter { bytes: [0; LARGEST], number: 0 }, "mapped memory")?;
         Ok(Some(Mailbox { letter, device_address, post, last: 0 }))
     }
 

@@ -41,6 +41,7 @@ mod kept;
 mod lanes;
 mod libraries;
 mod mailbox;
+mod mapped;
 mod matmul;
 mod memory;
 mod module;
