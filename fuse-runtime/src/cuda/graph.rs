@@ -9,12 +9,11 @@ use super::cublaslt::Target;
 use super::driver::{Backend, Context, Real};
 use super::lanes::Lane;
 use super::matmul::{Matmul, Product};
-use super::module::Function;
+use super::module::{Function, packed};
 use super::status::check;
 use crate::error::Result;
 use crate::log::{self, Topic};
 use cudarc::driver::sys::{self, CUgraphNodeType_enum as kind, CUresult};
-use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -560,13 +559,7 @@ fn with_params(
     use_it: impl FnOnce(*const sys::CUDA_KERNEL_NODE_PARAMS) -> CUresult,
 ) -> CUresult {
     let mut len = args.len();
-    let mut extra = [
-        sys::CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT as usize as *mut c_void,
-        args.as_ptr().cast_mut().cast(),
-        sys::CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT as usize as *mut c_void,
-        (&raw mut len).cast(),
-        sys::CU_LAUNCH_PARAM_END_AS_INT as usize as *mut c_void,
-    ];
+    let mut extra = packed(args, &mut len);
     use_it(&sys::CUDA_KERNEL_NODE_PARAMS {
         func,
         gridDimX: grid[0],

@@ -165,13 +165,7 @@ impl Real {
     ) -> Result<()> {
         let handle = f.ready(context, shared, bytes.len())?;
         let mut len = bytes.len();
-        let mut extra = [
-            sys::CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT as usize as *mut c_void,
-            bytes.as_ptr().cast_mut().cast(),
-            sys::CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT as usize as *mut c_void,
-            (&raw mut len).cast(),
-            sys::CU_LAUNCH_PARAM_END_AS_INT as usize as *mut c_void,
-        ];
+        let mut extra = packed(bytes, &mut len);
         let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
         let (stream, no_list, extra) = (context.stream(self), std::ptr::null_mut(), extra.as_mut_ptr());
         // SAFETY: function and stream belong to the current context. The driver copies the arguments before it returns;
@@ -179,6 +173,17 @@ impl Real {
         let status = unsafe { sys::cuLaunchKernel(handle, gx, gy, gz, bx, by, bz, shared, stream, no_list, extra) };
         check(status, format_args!("launch `{}` with grid {grid:?}, block {block:?}, shared {shared}", f.entry()))
     }
+}
+
+/// Packed arguments as the driver takes them; `len` is how long they are, and both have to live until it has.
+pub(super) fn packed(bytes: &[u8], len: &mut usize) -> [*mut c_void; 5] {
+    [
+        sys::CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT as usize as *mut c_void,
+        bytes.as_ptr().cast_mut().cast(),
+        sys::CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT as usize as *mut c_void,
+        std::ptr::from_mut(len).cast(),
+        sys::CU_LAUNCH_PARAM_END_AS_INT as usize as *mut c_void,
+    ]
 }
 
 /// Lets the blocks of `f` have all shared memory the device can give; done once, so that launches never lower it.
