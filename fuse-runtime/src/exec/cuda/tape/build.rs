@@ -32,7 +32,8 @@ impl Tape {
             let results = steps(&traced, tracing, ordinal, &sizes, &unknown, 0)?;
             let is_out = |buf: usize| plan.bufs[buf].class == BufClass::Out;
             let written: Vec<bool> = plan.outs.iter().map(|out| is_out(out.buf.0 as usize)).collect();
-            Ok(Tape::of_trace(call, &context, ordinal, tracing, &arguments, &results, &written, draws, 0))
+            let (arguments, results) = (&arguments, &results);
+            Ok(TakenDown { call, arguments, results, written, draws, later: 0 }.tape(&context, ordinal, tracing))
         })
     }
 
@@ -40,32 +41,38 @@ impl Tape {
     pub(in crate::exec::cuda) fn stand_ins(call: &Call<'_>) -> Result<Vec<RawTensor>> {
         call.tensors.iter().map(|tensor| stand_in(tensor)).collect()
     }
+}
 
-    /// The tape of what was taken down. Of its results it is told which ones a kernel has written; the scalars of what comes
-    /// before a loop are the call's from `later` on.
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn of_trace(
-        call: &Call<'_>,
-        context: &Arc<Context>,
-        ordinal: usize,
-        tracing: &Context,
-        arguments: &[RawTensor],
-        results: &[RawTensor],
-        written: &[bool],
-        draws: Vec<u64>,
-        later: u32,
-    ) -> Tape {
+/// A call that was taken down.
+pub(super) struct TakenDown<'a> {
+    /// The call.
+    pub call: &'a Call<'a>,
+    /// What stood in for its tensors.
+    pub arguments: &'a [RawTensor],
+    /// What it gave.
+    pub results: &'a [RawTensor],
+    /// Of each result, whether a kernel has written it.
+    pub written: Vec<bool>,
+    /// How many counters each random draw uses up.
+    pub draws: Vec<u64>,
+    /// What comes before a loop has the scalars of the call from this one on.
+    pub later: u32,
+}
+
+impl TakenDown<'_> {
+    /// The tape of what a context has taken down, to be run on another.
+    pub fn tape(self, context: &Arc<Context>, ordinal: usize, tracing: &Context) -> Tape {
         let (events, counters) = tracing.traced();
-        let graphs = call.program.mode == Mode::ReduceOverhead;
-        let map = Map::new(arguments, results, &events, graphs);
+        let graphs = self.call.program.mode == Mode::ReduceOverhead;
+        let map = Map::new(self.arguments, self.results, &events, graphs);
         let touches: Vec<Vec<Touch>> = events.iter().filter_map(|event| map.touches(event)).collect();
         let repeated = events.iter().filter(|event| event.is_op()).position(|event| matches!(event, Traced::Loop(_)));
         let replay = if graphs { Replay::of(&touches, repeated) } else { None };
-        let outcome = |(result, &written): (&RawTensor, &bool)| map.outcome(result, written);
-        let results = results.iter().zip(written).map(outcome).collect();
-        let ops = map.ops(events, later);
+        let outcome = |(result, written): (&RawTensor, bool)| map.outcome(result, written);
+        let results = self.results.iter().zip(self.written).map(outcome).collect();
+        let ops = map.ops(events, self.later);
         let Memory { blocks, stepwise, .. } = map.memory;
-        Tape { context: context.clone(), ordinal, ops, blocks, stepwise, results, draws, counters, replay }
+        Tape { context: context.clone(), ordinal, ops, blocks, stepwise, results, draws: self.draws, counters, replay }
     }
 }
 

@@ -1,6 +1,7 @@
 //! `while` on tensor data as a tape: the first test, and a turn with its test as a part that the device repeats.
 
 use super::Tape;
+use super::build::TakenDown;
 use crate::cuda::{Context, take_down};
 use crate::device::Device;
 use crate::error::Result;
@@ -45,9 +46,15 @@ impl DeviceLoop<'_> {
                 }
             }
             tracing.trace_end_of_loop(next.address());
-            let written = vec![true; state.len()];
-            let later = self.turn.scalars.len() as u32;
-            Ok(Tape::of_trace(self.whole, &context, ordinal, tracing, &arguments, &state, &written, vec![], later))
+            let taken = TakenDown {
+                call: self.whole,
+                arguments: &arguments,
+                results: &state,
+                written: vec![true; state.len()],
+                draws: vec![],
+                later: self.turn.scalars.len() as u32,
+            };
+            Ok(taken.tape(&context, ordinal, tracing))
         })
     }
 
