@@ -4,6 +4,7 @@ use super::{Inputs, Segment};
 use crate::error::Result;
 use crate::exec::{self, Call};
 use crate::raw::RawTensor;
+use fuse_compiler::options::Mode;
 
 /// A graph and what it is called with.
 pub type Part<'a> = (&'static Segment, Inputs<'a>);
@@ -35,12 +36,15 @@ pub fn while_loop(state: &[(&RawTensor, Option<usize>)], test: Part<'_>, turn: P
     Ok(if results.is_empty() { held } else { results })
 }
 
-/// Has the device decide how many turns there are, if it can.
+/// Has the device decide how many turns there are, if the function wants graphs and the device can.
 fn on_device(
     state: &[(&RawTensor, Option<usize>)],
     test: &Part<'_>,
     turn: &Part<'_>,
 ) -> Result<Option<Vec<RawTensor>>> {
+    if turn.0.mode() != Mode::ReduceOverhead {
+        return Ok(None);
+    }
     let with_test = |turn: &Call<'_>| test.0.look(&test.1, |test| exec::run_loop(test, turn, state));
     turn.0.look(&turn.1, with_test)??
 }

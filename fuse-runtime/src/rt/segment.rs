@@ -98,6 +98,11 @@ impl Segment {
         unreachable!("a segment has at least one plan")
     }
 
+    /// What its calls are tuned for.
+    pub(super) fn mode(&self) -> Mode {
+        crate::env::mode().unwrap_or(self.config.mode)
+    }
+
     /// Has a call of the graph looked at instead of run.
     pub(super) fn look<R>(&self, inputs: &Inputs<'_>, look: impl FnOnce(&Call<'_>) -> R) -> Result<R> {
         let instance = self.instance(inputs.params);
@@ -113,7 +118,7 @@ impl Segment {
         if let Some(found) = find(&self.programs.read().unwrap_or_else(|poisoned| poisoned.into_inner())) {
             return found;
         }
-        let mode = crate::env::mode().unwrap_or(self.config.mode);
+        let mode = self.mode();
         let dynamic = self.config.dynamic;
         let program =
             |plan: &Plan| Program::new(plan, params).with_source(self.cuda).with_mode(mode).with_dynamic(dynamic);

@@ -45,8 +45,8 @@ pub(crate) fn run_again(call: &Call<'_>) -> Option<Result<Vec<RawTensor>>> {
     }
 }
 
-/// Runs a loop as one CUDA graph, where its function wants graphs and nothing in it needs the host: the results are the last
-/// state. `None` where the host has to run it, turn by turn.
+/// Runs a loop of a function that wants graphs as one, where nothing in it needs the host: the results are the last state.
+/// `None` where the host has to run it, turn by turn.
 pub(crate) fn run_loop(
     test: &Call<'_>,
     turn: &Call<'_>,
@@ -56,7 +56,7 @@ pub(crate) fn run_loop(
     let Some(ordinal) = turn.device.cuda_ordinal().filter(|_| test.device == turn.device && uses_tapes()) else {
         return Ok(None);
     };
-    if turn.program.mode != Mode::ReduceOverhead || [test, turn].into_iter().any(needs_host) {
+    if [test, turn].into_iter().any(needs_host) {
         return Ok(None);
     }
     let state_tensors = state.iter().map(|(tensor, _)| *tensor);
