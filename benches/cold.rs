@@ -19,23 +19,16 @@ use fuse_runtime::prelude::*;
 use serde_json::json;
 use std::time::Instant;
 use support::process::{self, Folder, Outcome};
-use support::{block_of, values};
+use support::{Common, block_of, values};
 
 /// Times first calls.
 #[derive(Parser)]
 struct Args {
-    /// `cuda:N`, or `recorder` [default: FUSE_DEVICE, else the first GPU, else the processor]
-    #[arg(long)]
-    device: Option<String>,
+    #[command(flatten)]
+    common: Common,
     /// Processes for the median with a full cache
     #[arg(long, default_value_t = 5)]
     repeats: usize,
-    /// One JSON object a line
-    #[arg(long)]
-    json: bool,
-    /// Passed by `cargo bench`
-    #[arg(long, hide = true)]
-    bench: bool,
 }
 
 fn main() -> Result<(), Error> {
@@ -54,7 +47,7 @@ fn main() -> Result<(), Error> {
 /// The first call of a process.
 fn first_call(args: &Args) -> Result<(), Error> {
     let start = Instant::now();
-    let device = support::device(args.device.as_deref());
+    let device = support::device(args.common.device.as_deref());
     device.synchronize()?;
     let driver_s = start.elapsed().as_secs_f64();
     let block = block_of::<f32>(768, 12, 3072, device);
@@ -75,7 +68,7 @@ fn print(args: &Args, workload: &str, outcome: &Outcome) {
     line["mode"] = "default".into();
     line["start_to_result_s"] = outcome.seconds.into();
     line["kernels_compiled"] = outcome.compiled.len().into();
-    if args.json {
+    if args.common.json {
         return println!("{line}");
     }
     let seconds = |key: &str| line[key].as_f64().unwrap_or(f64::NAN);

@@ -21,20 +21,13 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Instant;
 use support::process::{self, Folder};
-use support::{block_of, values};
+use support::{Common, block_of, values};
 
 /// Times calls at many lengths.
 #[derive(Parser)]
 struct Args {
-    /// `cuda:N`, or `recorder` [default: FUSE_DEVICE, else the first GPU, else the processor]
-    #[arg(long)]
-    device: Option<String>,
-    /// One JSON object a line
-    #[arg(long)]
-    json: bool,
-    /// Passed by `cargo bench`
-    #[arg(long, hide = true)]
-    bench: bool,
+    #[command(flatten)]
+    common: Common,
 }
 
 const CALLS: usize = 100;
@@ -69,7 +62,7 @@ fn lengths() -> impl Iterator<Item = usize> {
 
 /// The calls of a warm process, and so many sweeps after them.
 fn sweep(args: &Args, again: usize) -> Result<(), Error> {
-    let device = support::device(args.device.as_deref());
+    let device = support::device(args.common.device.as_deref());
     let block = block_of::<bf16>(768, 12, 3072, device);
     let call = |seq: usize| -> Result<f64, Error> {
         let x = values::<bf16, 3>([8, seq, 768], device);
@@ -96,7 +89,7 @@ fn sweep(args: &Args, again: usize) -> Result<(), Error> {
 }
 
 fn print(args: &Args, line: &Value) {
-    if args.json {
+    if args.common.json {
         return println!("{line}");
     }
     let number = |key: &str| line[key].as_f64().unwrap_or(f64::NAN);

@@ -6,6 +6,20 @@ use crate::block::{Block, Linear, Norm};
 use fuse_runtime::prelude::*;
 use fuse_runtime::rt::recorder;
 
+/// What all of them are told.
+#[derive(clap::Args)]
+pub struct Common {
+    /// `cuda:N`, or `recorder` [default: FUSE_DEVICE, else the first GPU, else the processor]
+    #[arg(long)]
+    pub device: Option<String>,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+    /// Passed by `cargo bench`
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
 /// The device of a name, or the best one. The recorder compiles as a GPU would, so that a machine without one shows what
 /// is compiled and how long that takes.
 pub fn device(name: Option<&str>) -> Device {
