@@ -156,8 +156,9 @@ impl<'g> Lower<'g> {
         }
         let repeats =
             chain.iter().any(|v| matches!(v, View::Expand(dims) if certainly_repeats(&node.outs[0].dims, dims)));
-        let cost = self.cost(val, owner);
-        if cost.cheap() && (cost.heavy == 0 || !repeats) {
+        // A launch for one value costs more than a division wherever it is read.
+        let lone = node.outs[0].dims.is_empty() && from.shape == Shape::Nest(Kind::Map);
+        if self.is_cheap(val, owner) && (lone || !repeats || self.cost(val, owner).heavy == 0) {
             return true;
         }
         from.shape == Shape::Nest(Kind::Map) && !repeats && self.only_read_by(val, group)
@@ -188,27 +189,50 @@ impl<'g> Lower<'g> {
         })
     }
 
+    /// Whether computing a value again where it is read takes little arithmetic, and no more memory traffic than storing it
+    /// once and reading it there.
+    fn is_cheap(&self, val: Val, owner: GroupId) -> bool {
+        let cost = self.cost(val, owner);
+        let elsewhere = |readers: &BTreeSet<GroupId>| readers.iter().filter(|r| **r != owner).count();
+        let readers = self.readers.get(&val).map_or(1, elsewhere).max(1);
+        let loaded: usize = cost.loads.iter().map(|&load| self.bytes(load)).sum();
+        let less_traffic = cost.loads.len() <= 1 || readers * loaded <= (1 + readers) * self.bytes(val);
+        cost.ops <= CHEAP_OPS && cost.heavy <= 1 && less_traffic
+    }
+
+    fn bytes(&self, val: Val) -> usize {
+        self.graph.node(val).outs[val.out as usize].dtype.bytes()
+    }
+
     fn cost(&self, val: Val, owner: GroupId) -> Cost {
+        let mut cost = Cost::default();
+        self.add_cost(val, owner, &mut cost);
+        cost
+    }
+
+    fn add_cost(&self, val: Val, owner: GroupId, cost: &mut Cost) {
         let node = self.graph.node(val);
         let heavy = node.op.class == Class::Gather
             || super::groups::is_draw(self.graph, val.node)
-            || node.op.scalar.as_ref().is_some_and(|s| s.heavy);
-        let mut cost = Cost { ops: 1, loads: 0, heavy: heavy as usize };
+            // Only divisions fault at zero.
+            || node.op.scalar.as_ref().is_some_and(|s| s.heavy || s.zero_fault);
+        cost.ops += (node.op.name != "cast") as usize;
+        cost.heavy += heavy as usize;
         for &arg in &node.args {
             let (root, _) = behind_views(self.graph, arg);
             let full = self.graph.node(arg).outs[arg.out as usize].dims == node.outs[0].dims;
             match self.groups.of[root.node as usize] {
+                // What is smaller is stored or computed again by itself.
                 Some(id) if id == owner && self.graph.node(root).op.class == Class::Elementwise => {
-                    cost = cost.plus(self.cost(root, owner));
+                    if full && cost.ops <= CHEAP_OPS {
+                        self.add_cost(root, owner, cost);
+                    }
                 }
                 None if !self.graph.inputs.contains(&root) => {}
-                _ => cost.loads += full as usize,
-            }
-            if cost.ops > CHEAP_OPS {
-                break;
+                _ if full => _ = cost.loads.insert(root),
+                _ => {}
             }
         }
-        cost
     }
 
     fn group(&mut self, id: GroupId) -> Vec<Step> {
@@ -314,23 +338,12 @@ impl<'g> Lower<'g> {
     }
 }
 
-/// What computing a value again would take: ops, reads of values as large as itself, and ops of many instructions.
-#[derive(Clone, Copy)]
+/// What computing a value again would take: ops, those of many instructions, and reads of values as large as itself.
+#[derive(Default)]
 struct Cost {
     ops: usize,
-    loads: usize,
     heavy: usize,
-}
-
-impl Cost {
-    /// Not more memory traffic than reading the value, and little arithmetic.
-    fn cheap(self) -> bool {
-        self.heavy <= 1 && self.ops <= CHEAP_OPS && self.loads <= 1
-    }
-
-    fn plus(self, other: Cost) -> Cost {
-        Cost { ops: self.ops + other.ops, loads: self.loads + other.loads, heavy: self.heavy + other.heavy }
-    }
+    loads: BTreeSet<Val>,
 }
 
 /// Whether an expansion repeats elements whatever the extents are at run time.

@@ -35,7 +35,9 @@ pub fn try_merge(groups: &mut Groups<'_>, a: GroupId, b: GroupId, union: Union) 
     if early.members.is_empty() || late.members.is_empty() || early.members.len() + late.members.len() > MAX_MEMBERS {
         return false;
     }
-    let touching = late.deps.contains(&a) || !reads(groups, early).is_disjoint(&reads(groups, late));
+    let touching = late.deps.contains(&a)
+        || !reads(groups, early).is_disjoint(&reads(groups, late))
+        || are_columns_of_one_pass(early, late);
     let Some(mut merged) = union(groups, early, late).filter(|_| touching && !between(groups, a, b)) else {
         return false;
     };
@@ -53,6 +55,13 @@ pub fn try_merge(groups: &mut Groups<'_>, a: GroupId, b: GroupId, union: Union) 
     }
     adopt(groups, a, b, moved[0]);
     true
+}
+
+/// Whether two groups of column sums read what the same kernel makes, as the gradients of a norm's weight and bias do. Sums
+/// that only happen to have the same extents stay apart: waiting for each other, they would keep their operands in memory.
+fn are_columns_of_one_pass(a: &Group, b: &Group) -> bool {
+    let columns = Shape::Nest(Kind::Column);
+    a.shape == columns && b.shape == columns && !a.deps.is_disjoint(&b.deps)
 }
 
 /// Whether some third group would have to run after one of the two and before the other.
