@@ -147,12 +147,22 @@ fn products(matmul: &Matmul) -> Vec<Variant> {
         wide,
         walk: Walk::Product { tile, left, right },
     };
+    let strips = |rows, right, vec| Variant {
+        walk: Walk::Strips { rows, right },
+        ..of(0, Lie::Apart, Lie::Apart, vec, Step::Next, false)
+    };
+    let mut few = vec![];
+    if !matmul.dtype.is_half() {
+        few = vec![strips(1, Lie::Across, 2), strips(16, Lie::AlongK, 1), strips(4, Lie::Apart, 2)];
+        few.extend([strips(16, Lie::Across, 1), strips(1, Lie::AlongK, 2), strips(16, Lie::Apart, 1)]);
+    }
     let large = if matmul.dtype.bytes() == 8 || matmul.dtype.is_generic() { 64 } else { 128 };
-    vec![
+    few.extend([
         of(large, Lie::AlongK, Lie::Across, 2, Step::Next, false),
         of(64, Lie::Across, Lie::AlongK, 1, Step::Apart, false),
         of(large, Lie::Apart, Lie::Apart, 2, Step::Next, true),
-    ]
+    ]);
+    few
 }
 
 fn numbered(text: &str) -> String {

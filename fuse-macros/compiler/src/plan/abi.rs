@@ -18,7 +18,7 @@ mod walk;
 pub use candidates::{Candidate, Way};
 pub use geometry::{Access, Geometry, is_turnable};
 pub use pack::{inner, outer, strides};
-pub use product::Lie;
+pub use product::{Lie, has_few_rows};
 pub use resident::{Target, resident_leaves};
 pub use texts::{Choice, Texts, Wish};
 pub use variant::{Launch, Step, Variant, c_type};
@@ -127,11 +127,15 @@ pub fn arguments(kernel: &Kernel) -> Vec<Arg> {
     args
 }
 
-/// The arguments of a matmul template: the matrices, then those of its epilogue, whose outer extents are the batch axes, m and n.
+/// What the blocks of a strip leave for the last of them, in a matmul template; its epilogue has no reductions.
+pub const PARTS: Arg = Arg::Partial(StmtId(0));
+
+/// The arguments of a matmul template: the matrices, then those of its epilogue, whose outer extents are the batch axes, m and
+/// n, and what blocks exchange.
 pub fn matmul_arguments(epilogue: &Kernel) -> Vec<Arg> {
     let matrices = [Arg::LeftMatrix, Arg::LeftStrides, Arg::RightMatrix, Arg::RightStrides, Arg::Product];
     let rest = arguments(epilogue).into_iter().filter(|a| *a != Arg::Outer);
-    matrices.into_iter().chain(rest).collect()
+    matrices.into_iter().chain(rest).chain([PARTS, Arg::Counters]).collect()
 }
 
 /// Whether a kernel may meet an index out of range or an integer division by zero.

@@ -1027,7 +1027,9 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k0_matmul(
     const fuse_matrix right_strides,
     const fuse_shape shape,
     fuse_bf16* product4_ptr,
-    const fuse_strides<RANK> product4_strides) {
+    const fuse_strides<RANK> product4_strides,
+    float* parts,
+    unsigned* counters) {
     typedef fuse_product<fuse_bf16, TILE, LEFT, RIGHT> tile;
     const fuse_part<TILE> part(blockIdx.x, shape);
     float product[tile::ROWS][tile::COLUMNS] = {};
@@ -1487,7 +1489,9 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k2_matmul(
     const fuse_matrix right_strides,
     const fuse_shape shape,
     fuse_bf16* product14_ptr,
-    const fuse_strides<RANK> product14_strides) {
+    const fuse_strides<RANK> product14_strides,
+    float* parts,
+    unsigned* counters) {
     typedef fuse_product<fuse_bf16, TILE, LEFT, RIGHT> tile;
     const fuse_part<TILE> part(blockIdx.x, shape);
     float product[tile::ROWS][tile::COLUMNS] = {};

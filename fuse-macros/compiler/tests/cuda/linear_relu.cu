@@ -482,7 +482,9 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k0_matmul(
     const fuse_matrix right_strides,
     const fuse_shape shape,
     fuse_bf16* product3_ptr,
-    const fuse_strides<RANK> product3_strides) {
+    const fuse_strides<RANK> product3_strides,
+    float* parts,
+    unsigned* counters) {
     typedef fuse_product<fuse_bf16, TILE, LEFT, RIGHT> tile;
     const fuse_part<TILE> part(blockIdx.x, shape);
     float product[tile::ROWS][tile::COLUMNS] = {};

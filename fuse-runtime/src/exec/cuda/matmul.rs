@@ -9,16 +9,20 @@ use crate::exec::buffers::Buffers;
 use crate::log::{self, Topic};
 use crate::raw::RawTensor;
 use fuse_compiler::plan::Matmul;
-use fuse_compiler::plan::abi::{Access, BATCH_AXES, Geometry};
+use fuse_compiler::plan::abi::{Access, BATCH_AXES, Geometry, has_few_rows};
 
 /// Multiplications and additions of one call of the library from which on several calls of it beat one launch of the
 /// template: they take long enough that starting them costs nothing, and the library is faster.
 const LARGE: i64 = 1 << 33;
 
+/// Elements of a matrix from which on the library multiplies one row with it faster than strips do.
+const LARGE_MATRIX: i64 = 1 << 21;
+
 /// Launches a product with what follows it.
 pub(super) fn launch_matmul(call: &CudaCall<'_>, matmul: &Matmul, buffers: &mut Buffers<'_>) -> Result<()> {
     let product = Product::new(call, matmul, buffers)?;
-    if !template_is_forced() && product.by_library(call, matmul, buffers)? {
+    let by_template = template_is_forced() || product.has_few_rows();
+    if !by_template && product.by_library(call, matmul, buffers)? {
         return matmul.lib.rest.as_ref().map_or(Ok(()), |rest| launch_kernel(call, rest, buffers));
     }
     product.by_template(call, matmul, buffers)
@@ -31,7 +35,8 @@ pub(super) fn template_axes(
     buffers: &mut Buffers<'_>,
 ) -> Result<Option<Geometry>> {
     let product = Product::new(call, matmul, buffers)?;
-    if matmul.dtype.is_float() && !product.takes_small_calls([&product.a, &product.b, &product.a], matmul) {
+    let certain = !matmul.dtype.is_float() || product.has_few_rows();
+    if !certain && !product.takes_small_calls([&product.a, &product.b, &product.a], matmul) {
         return Ok(None);
     }
     let bound = bind(&matmul.epilogue, buffers, call.sizes)?;
@@ -132,6 +137,16 @@ impl Product {
             }
         }
         Ok(true)
+    }
+
+    /// Whether the template computes the product in strips, which beats the library where a row or a column of the right
+    /// operand is one run; not for one row of floats and a large matrix, which the library reads as fast.
+    fn has_few_rows(&self) -> bool {
+        let [.., along_k, along_n] = *self.b.layout().strides() else { return false };
+        let [m, n, k] = self.extents;
+        let dtype = self.a.dtype();
+        let left_to_library = dtype.is_float() && m == 1 && n * k >= LARGE_MATRIX;
+        has_few_rows(m, dtype.bytes()) && (along_k == 1 || along_n == 1) && !left_to_library
     }
 
     /// Whether the library would take several calls that one launch of the template beats.

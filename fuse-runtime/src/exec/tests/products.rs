@@ -85,6 +85,25 @@ fn every_type_size_and_layout() {
 }
 
 #[test]
+fn few_rows_are_computed_in_strips() {
+    for dtype in [F32, F64, I32, I64] {
+        for [m, n, k] in [[1, 256, 256], [2, 33, 4100], [3, 100, 1027], [5, 64, 2048], [16, 1000, 520], [16, 4096, 512]]
+        {
+            let (a, b) = (noise(dtype, &[m, k]), noise(dtype, &[k, n]));
+            for (a, b, layout) in [
+                (a.clone(), b.clone(), "as it is"),
+                (turned(&a), turned(&b), "transposed"),
+                (in_odd_window(&a), in_odd_window(&b), "in odd windows"),
+            ] {
+                compare(&a, &b, &format!("{dtype:?} {m}x{n}x{k} {layout}"));
+            }
+        }
+        let (a, b) = (noise(dtype, &[3, 2, 1, 40]), noise(dtype, &[2, 40, 72]));
+        compare(&a, &b, &format!("{dtype:?} strips with batches"));
+    }
+}
+
+#[test]
 fn batches_that_repeat_and_batches_over_two_axes() {
     for dtype in DTYPES {
         let (a, b) = (noise(dtype, &[3, 65, 40]), noise(dtype, &[40, 72]));

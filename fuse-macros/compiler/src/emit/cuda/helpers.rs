@@ -58,7 +58,8 @@ const HELPERS: &[Helper] = helpers! {
     "split": "fuse_join_chunks";
     "columns": "fuse_chunk_rows" "fuse_join_lanes" "fuse_join_columns";
     "matrix": "fuse_matrix" "fuse_shape" "fuse_part" "fuse_side" "fuse_packs";
-    "product": "fuse_product";
+    "product": "fuse_product" "fuse_multiply_add";
+    "skinny": "fuse_skinny" "fuse_settle";
     "tensor": "fuse_product fuse_f16" "fuse_product fuse_bf16";
     "tensor_f16": "fuse_product fuse_f16";
     "tensor_bf16": "fuse_product fuse_bf16";

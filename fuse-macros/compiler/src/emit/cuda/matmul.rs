@@ -1,4 +1,5 @@
-//! The matmul template: a block computes a tile of the product, then the epilogue's program in registers.
+//! The matmul template: a block computes a tile of the product, or a strip of one of few rows, then the epilogue's program in
+//! registers.
 
 use super::map::{declare_draws, declare_results, elem_leaves, one_element, prologue, result};
 use super::params::matmul_parameters;
@@ -8,10 +9,41 @@ use crate::emit::writer::Writer;
 use crate::plan::abi::c_type;
 use crate::plan::{Level, Matmul, Phase};
 
-/// Writes the kernel, named after its epilogue. How a tile is multiplied stands in the helpers.
+/// Writes the kernel, named after its epilogue. How tiles and strips are multiplied stands in the helpers.
 pub(super) fn write(w: &mut Writer, scope: &Scope<'_>, matmul: &Matmul) {
+    if matmul.dtype.is_half() {
+        return tiles(w, scope, matmul);
+    }
+    w.line("#if defined(FEW)");
+    strips(w, scope, matmul);
+    w.line("#else");
+    tiles(w, scope, matmul);
+    w.line("#endif");
+}
+
+/// Products of few rows: a block takes a strip of columns, the last block of a strip goes on with its sums.
+fn strips(w: &mut Writer, scope: &Scope<'_>, matmul: &Matmul) {
     let (element, compute) = (c_type(matmul.dtype), compute_type(matmul.dtype));
-    w.block(signature(scope, "2 * TILE, 2", &matmul_parameters(scope, element)), |w| {
+    w.block(signature(scope, "256, 2", &matmul_parameters(scope, element, &compute)), |w| {
+        prologue(w, scope, &Element);
+        w.line(format!("typedef fuse_skinny<{element}, FEW, RIGHT> strips;"));
+        w.line("const strips::Strip strip(shape);");
+        w.line(format!("__shared__ {compute} product[strips::ROWS][strips::COLUMNS];"));
+        let operand = |side: &str| format!("{side} + strip.start({side}_strides), {side}_strides");
+        w.line(format!("strips::run(strip, shape, {}, {});", operand("left"), operand("right")));
+        w.line("if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;");
+        let Some(walk) = scope.phases.walks.first() else { return };
+        w.block("for (int access = threadIdx.x; access < strips::ROWS * strips::COLUMNS / VEC; access += 256)", |w| {
+            w.line("const int i = access / (strips::COLUMNS / VEC), j = access % (strips::COLUMNS / VEC) * VEC;");
+            w.line("const long long m = strip.m + i, n = strip.n + j;");
+            element_of(w, scope, walk, "strip");
+        });
+    });
+}
+
+fn tiles(w: &mut Writer, scope: &Scope<'_>, matmul: &Matmul) {
+    let (element, compute) = (c_type(matmul.dtype), compute_type(matmul.dtype));
+    w.block(signature(scope, "2 * TILE, 2", &matmul_parameters(scope, element, &compute)), |w| {
         prologue(w, scope, &Element);
         w.line(format!("typedef fuse_product<{element}, TILE, LEFT, RIGHT> tile;"));
         w.line("const fuse_part<TILE> part(blockIdx.x, shape);");
@@ -23,13 +55,18 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>, matmul: &Matmul) {
             w.unrolled("access", "tile::COLUMNS / VEC", |w| {
                 w.line("const int j = access * VEC;");
                 w.line("const long long m = part.m + tile::row(i), n = part.n + tile::column(j);");
-                w.line("if (m >= shape.m || n >= shape.n) continue;");
-                let batch = "part.batch.axis[0], part.batch.axis[1], part.batch.axis[2]";
-                w.line(format!("const fuse_at<RANK> at = {{{batch}, (IDX)m, (IDX)n}};"));
-                epilogue(w, scope, walk);
+                element_of(w, scope, walk, "part");
             });
         });
     });
+}
+
+/// The epilogue at m and n, if they are inside.
+fn element_of(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, part: &str) {
+    w.line("if (m >= shape.m || n >= shape.n) continue;");
+    let batch = [0, 1, 2].map(|axis| format!("{part}.batch.axis[{axis}]")).join(", ");
+    w.line(format!("const fuse_at<RANK> at = {{{batch}, (IDX)m, (IDX)n}};"));
+    epilogue(w, scope, walk);
 }
 
 /// What is done with one access: VEC neighbouring elements of a row.

@@ -12,13 +12,14 @@ pub(super) fn parameters(scope: &Scope<'_>) -> Vec<String> {
 }
 
 /// The parameters of a matmul template.
-pub(super) fn matmul_parameters(scope: &Scope<'_>, element: &str) -> Vec<String> {
+pub(super) fn matmul_parameters(scope: &Scope<'_>, element: &str, compute: &str) -> Vec<String> {
     let text = |arg| match arg {
         Arg::LeftMatrix => format!("const {element}* left"),
         Arg::LeftStrides => "const fuse_matrix left_strides".to_owned(),
         Arg::RightMatrix => format!("const {element}* right"),
         Arg::RightStrides => "const fuse_matrix right_strides".to_owned(),
         Arg::Product => "const fuse_shape shape".to_owned(),
+        abi::PARTS => format!("{compute}* parts"),
         arg => parameter(scope, arg),
     };
     abi::matmul_arguments(scope.kernel).into_iter().map(text).collect()

@@ -34,6 +34,8 @@ pub enum Way {
     Tiled(u32),
     /// A block computes so many rows and columns of a product.
     Product(u32),
+    /// A block computes a strip of columns of a product of at most so many rows.
+    Strips(u32),
 }
 
 /// Threads that may share a row.
@@ -93,6 +95,7 @@ impl Variant {
             Walk::Split => Way::Split,
             Walk::Tiled { tile } => Way::Tiled(tile),
             Walk::Product { tile, .. } => Way::Product(tile),
+            Walk::Strips { rows, .. } => Way::Strips(rows),
         };
         Candidate { vec: self.vec, way }
     }

@@ -1,7 +1,7 @@
-//! The variant of a matmul template: how large its tiles are, and how the operands lie.
+//! The variant of a matmul template: how large its tiles or strips are, and how the operands lie.
 
 use super::variant::{step, vector};
-use super::{Access, BATCH_AXES, Geometry, Launch, Step, Variant, Walk, ceil_div};
+use super::{Access, BATCH_AXES, Geometry, Launch, PARTS, Step, Variant, Walk, ceil_div};
 use crate::plan::Kernel;
 use crate::types::DType;
 
@@ -13,6 +13,21 @@ const SMALL_TILE: u32 = 64;
 const ENOUGH_TILES: i64 = 132;
 /// Bytes of the accesses that fill tiles.
 const ACCESS: u64 = 16;
+
+/// With at most so many rows a product is as fast as its right operand is read.
+pub(super) const FEW_ROWS: u32 = 16;
+/// Strips that keep a GPU reading: with fewer of them several blocks share one.
+const ENOUGH_STRIPS: i64 = 264;
+/// Inner positions for which a block of its own pays.
+const RANGE: i64 = 512;
+/// Shared memory of a block that computes a strip: its rows on their way in, then the sums of its warps.
+const STRIP_SHARED: u32 = 32 << 10;
+
+/// Whether a product of matrices with so many rows and elements of so many bytes is computed in strips. Of halves it is not:
+/// the library's tensor cores are faster.
+pub fn has_few_rows(m: i64, bytes: usize) -> bool {
+    m <= i64::from(FEW_ROWS) && bytes >= 4
+}
 
 /// How an operand of a product lies in memory, as its tiles are filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,15 +51,53 @@ impl Variant {
         let vec = vector(epilogue, &after, &steps, along).min(neighbours(dtype));
         // Where accesses are single elements, one text does for all steps.
         let steps = if vec == 1 { vec![Step::Apart; operands.len()] } else { steps };
-        let (left, right) = (lie(left, BATCH_AXES + 1, BATCH_AXES), lie(right, BATCH_AXES, BATCH_AXES + 1));
-        let walk = Walk::Product { tile: tile(dtype, axes), left, right };
+        let m = axes.outer[BATCH_AXES];
+        let walk = match has_few_rows(m, left.bytes) {
+            true => Walk::Strips { rows: (m.max(1) as u32).next_power_of_two(), right: lie_of_strips(right, axes) },
+            false => {
+                let (left, right) = (lie(left, BATCH_AXES + 1, BATCH_AXES), lie(right, BATCH_AXES, BATCH_AXES + 1));
+                Walk::Product { tile: tile(dtype, axes), left, right }
+            }
+        };
         Variant { outer: axes.outer.len(), inner: 0, vec, steps, wide: after.is_wide(), walk }
     }
 
     /// The grid of a matmul template, for the axes of [`Variant::product`].
     pub fn launch_product(&self, axes: &Geometry) -> Launch {
-        let Walk::Product { tile, .. } = self.walk else { unreachable!("only products are launched as products") };
-        Launch { blocks: tiles(axes, tile) as u64, threads: 2 * tile, shared: 0, scratch: vec![], counters: 0 }
+        match self.walk {
+            Walk::Product { tile, .. } => {
+                let blocks = tiles(axes, [tile; 2]) as u64;
+                Launch { blocks, threads: 2 * tile, shared: 0, scratch: vec![], counters: 0 }
+            }
+            Walk::Strips { rows, .. } => launch_strips(axes, rows),
+            _ => unreachable!("only products are launched as products"),
+        }
+    }
+}
+
+fn launch_strips(axes: &Geometry, rows: u32) -> Launch {
+    let bytes = axes.operands.last().map_or(0, |right| right.bytes);
+    let strip = [rows, 8 * neighbours_of_strips(bytes)];
+    let strips = tiles(axes, strip);
+    let parts = (ENOUGH_STRIPS / strips.max(1)).clamp(1, ceil_div(axes.len(), RANGE).max(1));
+    let sums = strips * parts * i64::from(strip[0] * strip[1]);
+    let scratch = if parts > 1 { sums as usize * bytes } else { 0 };
+    let (blocks, counters) = ((strips * parts) as u64, if parts > 1 { strips as usize } else { 0 });
+    Launch { blocks, threads: 256, shared: STRIP_SHARED, scratch: vec![(PARTS, scratch)], counters }
+}
+
+/// Elements of an access of a strip.
+fn neighbours_of_strips(bytes: usize) -> u32 {
+    (ACCESS / bytes.max(1) as u64) as u32
+}
+
+/// How the right operand of strips lies: of an access, all elements are inside or none.
+fn lie_of_strips(right: &Access, axes: &Geometry) -> Lie {
+    let whole = |extent: i64| extent % i64::from(neighbours_of_strips(right.bytes)) == 0;
+    match lie(right, BATCH_AXES, BATCH_AXES + 1) {
+        Lie::AlongK if whole(axes.len()) => Lie::AlongK,
+        Lie::Across if whole(axes.outer[BATCH_AXES + 1]) => Lie::Across,
+        _ => Lie::Apart,
     }
 }
 
@@ -56,12 +109,14 @@ fn neighbours(dtype: DType) -> u32 {
 fn tile(dtype: DType, axes: &Geometry) -> u32 {
     let smallest = axes.outer[BATCH_AXES..].iter().min();
     let fits = dtype.bytes() <= 4 && smallest.is_some_and(|&extent| extent > i64::from(SMALL_TILE));
-    if fits && tiles(axes, LARGE_TILE) >= ENOUGH_TILES { LARGE_TILE } else { SMALL_TILE }
+    if fits && tiles(axes, [LARGE_TILE; 2]) >= ENOUGH_TILES { LARGE_TILE } else { SMALL_TILE }
 }
 
-fn tiles(axes: &Geometry, tile: u32) -> i64 {
+/// How many tiles of so many rows and columns there are.
+fn tiles(axes: &Geometry, tile: [u32; 2]) -> i64 {
     let (batch, matrix) = axes.outer.split_at(BATCH_AXES);
-    batch.iter().chain(&matrix.iter().map(|&extent| ceil_div(extent, i64::from(tile))).collect::<Vec<_>>()).product()
+    let along = matrix.iter().zip(tile).map(|(&extent, tile)| ceil_div(extent, i64::from(tile)));
+    batch.iter().product::<i64>() * along.product::<i64>()
 }
 
 /// How a matrix lies whose inner axis is `k` and whose other one is `x`.
@@ -94,6 +149,17 @@ mod tests {
         assert_eq!(lie_of(1, 66, 0, 8), Lie::AlongK);
         assert_eq!(lie_of(1, 64, 8, 4), Lie::Apart);
         assert_eq!(lie_of(1, -64, 0, 2), Lie::AlongK);
+    }
+
+    #[test]
+    fn a_strip_is_shared_where_there_are_few() {
+        let weight = |n: i64| Access { strides: vec![0, 0, 0, n, 1], address: 0, bytes: 4, indexed: false };
+        let axes = |n: i64, k: i64| Geometry { outer: vec![1, 1, 1, 1, n], inner: vec![k], operands: vec![weight(n)] };
+        let launch = |n: i64, k: i64| launch_strips(&axes(n, k), 1);
+        assert_eq!((launch(256, 256).blocks, launch(256, 256).counters), (8, 0));
+        assert_eq!((launch(4096, 4096).blocks, launch(4096, 4096).counters), (256, 128));
+        assert_eq!(launch(4096, 4096).scratch, [(PARTS, 256 * 32 * 4)]);
+        assert_eq!(launch(100, 0).blocks, 4);
     }
 
     #[test]

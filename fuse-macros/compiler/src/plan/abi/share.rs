@@ -5,6 +5,7 @@
 //! another one, if that [serves](Variant::serves) it, and two texts can be [joined](Variant::join) to one that serves
 //! whatever either was made for, point by point. All give the same bits.
 
+use super::product::FEW_ROWS;
 use super::walk::keep_up_to;
 use super::{Access, Geometry, Lie, Step, THREADS, Variant, Walk};
 use crate::plan::{Kernel, Kind};
@@ -33,6 +34,7 @@ impl Variant {
         let (domain, reduced) = (kernel.domain.len(), kernel.reduced as usize);
         let walk = match self.walk {
             Walk::Product { tile, .. } => Walk::Product { tile, left: Lie::Apart, right: Lie::Apart },
+            Walk::Strips { .. } => Walk::Strips { rows: FEW_ROWS, right: Lie::Apart },
             Walk::Keep { .. } => Walk::Stream { team: THREADS },
             walk => walk,
         };
@@ -40,9 +42,13 @@ impl Variant {
         Variant { outer: self.outer.max(domain - reduced), inner, wide: true, walk, ..self.clone() }
     }
 
-    /// Whether there is such a text: a row that many blocks share, or operands that are turned, ask for another grid.
+    /// Whether there is such a text: a row that many blocks share, operands that are turned, and strips of a product ask for
+    /// another grid.
     pub fn joins(&self, other: &Variant) -> bool {
-        (self.walk == Walk::Split) == (other.walk == Walk::Split) && self.turned().eq(other.turned())
+        let of_strips = |variant: &Variant| matches!(variant.walk, Walk::Strips { .. });
+        (self.walk == Walk::Split) == (other.walk == Walk::Split)
+            && of_strips(self) == of_strips(other)
+            && self.turned().eq(other.turned())
     }
 
     /// Accesses of several points need them where the layout has them, and whole ones unless a map has one axis.
@@ -67,6 +73,7 @@ impl Variant {
             (Walk::Product { left: l, right: r, .. }, Walk::Product { left, right, .. }) => {
                 lies(l, left) && lies(r, right)
             }
+            (Walk::Strips { rows: own, right: r }, Walk::Strips { rows, right }) => own >= rows && lies(r, right),
             (own, best) => own == best,
         }
     }
@@ -82,6 +89,9 @@ impl Variant {
             (Walk::Tiled { tile: own }, Walk::Tiled { tile }) => Walk::Tiled { tile: own.min(tile) },
             (Walk::Product { tile: own, left: l, right: r }, Walk::Product { tile, left, right }) => {
                 Walk::Product { tile: own.min(tile), left: lie(l, left), right: lie(r, right) }
+            }
+            (Walk::Strips { rows: own, right: r }, Walk::Strips { rows, right }) => {
+                Walk::Strips { rows: own.max(rows), right: lie(r, right) }
             }
             (own, _) => own,
         }

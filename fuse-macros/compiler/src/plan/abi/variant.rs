@@ -95,6 +95,7 @@ impl Variant {
             }
             Walk::Split => defines.push("SPLIT".into()),
             Walk::Tiled { tile } => defines.extend(["TILED".into(), format!("TILE={tile}")]),
+            Walk::Strips { rows, right } => defines.extend([format!("FEW={rows}"), format!("RIGHT={}", right as u8)]),
             Walk::Product { tile, left, right } => defines.extend([
                 format!("TILE={tile}"),
                 format!("LEFT={}", left as u8),

@@ -60,6 +60,13 @@ pub enum Walk {
         /// How the right operand lies.
         right: Lie,
     },
+    /// A block of a matmul template computes a strip of columns of a product of few rows.
+    Strips {
+        /// Its rows.
+        rows: u32,
+        /// How the right operand lies.
+        right: Lie,
+    },
 }
 
 /// How rows are walked: short ones by a warp each, middling ones by a block that keeps them in registers,
