@@ -118,6 +118,10 @@ fn compile_body(function: &Function, options: &Options, diag: &mut Diagnostics) 
         diag.deny_breaks(if options.fullgraph { "fullgraph" } else { "deny(breaks)" });
     }
     let mut program = program.filter(|_| !diag.has_errors())?;
+    autodiff::functions::derive(function, &mut program, diag);
+    if diag.has_errors() {
+        return None;
+    }
     let gradients = gradients(function, &program, options, diag)?;
     program.eager |= options.backend == Backend::Eager;
     let plans = match options.backend {

@@ -85,7 +85,7 @@ tuples! {
     A B C D E F G H I J K L M N O P;
 }
 
-/// What has gradients for a cotangent of its own extents: a tensor, or a `Result` of one.
+/// What has gradients for a cotangent of its own extents: a tensor, a pair of one and anything else, or a `Result` of these.
 pub trait Differentiable {
     /// The value together with gradients.
     type With<G>;
@@ -106,8 +106,19 @@ impl<T: Float, const R: usize> Differentiable for Tensor<T, R> {
     }
 }
 
-impl<T: Float, E: From<Error>, const R: usize> Differentiable for Result<Tensor<T, R>, E> {
-    type With<G> = Result<(Tensor<T, R>, G), E>;
+impl<T: Float, A, const R: usize> Differentiable for (Tensor<T, R>, A) {
+    type With<G> = ((Tensor<T, R>, A), G);
+
+    #[track_caller]
+    fn with<G>(self, gradients: impl FnOnce(&RawTensor) -> G) -> Self::With<G> {
+        let (value, beside) = self;
+        let (value, gradients) = value.with(gradients);
+        ((value, beside), gradients)
+    }
+}
+
+impl<O: Differentiable, E: From<Error>> Differentiable for Result<O, E> {
+    type With<G> = Result<O::With<G>, E>;
 
     fn with<G>(self, gradients: impl FnOnce(&RawTensor) -> G) -> Self::With<G> {
         let value = self?;
@@ -115,13 +126,15 @@ impl<T: Float, E: From<Error>, const R: usize> Differentiable for Result<Tensor<
     }
 }
 
-/// What a function that has gradients returns: a tensor of rank 0, or a `Result` of one.
+/// What a function that has gradients returns: a tensor of rank 0, a pair of one and anything else, or a `Result` of these.
 #[diagnostic::on_unimplemented(
     message = "gradients are of one number: a `Tensor` of floats and rank 0, not of `{Self}`",
-    note = "`sum_all` and `mean_all` reduce to rank 0"
+    note = "`sum_all` and `mean_all` reduce to rank 0; what else comes back stands behind it, in a pair"
 )]
 pub trait Outcome: Differentiable {}
 
 impl<T: Float> Outcome for Tensor<T, 0> {}
 
-impl<T: Float, E: From<Error>> Outcome for Result<Tensor<T, 0>, E> {}
+impl<T: Float, A> Outcome for (Tensor<T, 0>, A) {}
+
+impl<O: Outcome, E: From<Error>> Outcome for Result<O, E> {}

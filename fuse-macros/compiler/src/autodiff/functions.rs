@@ -3,7 +3,7 @@
 //! The one graph of a function is replaced by that of forward and backward; its host code stays as it is. A function of
 //! several graphs, or of none, is followed on the eager tape.
 
-use super::{Mistake, Request, Seed};
+use super::{Cut, Mistake, Request, Seed};
 use crate::diag::Diagnostics;
 use crate::graph::{Graph, Place};
 use crate::parse::{Function, GenericNames, HostTy, Launch, Out, Program, Step, TensorTy, parameter_name};
@@ -31,6 +31,23 @@ pub fn run(function: &Function, program: &Program, wanted: &[Ident], diag: &mut 
     }
     let forms = [(reader.result.rank == 0).then_some(Form::ValueAndGrad), Some(Form::Vjp)];
     forms.into_iter().flatten().map(|form| reader.derive(form)).collect()
+}
+
+/// Puts the gradients of every `value_and_grad` that was captured in their places.
+pub fn derive(function: &Function, program: &mut Program, diag: &mut Diagnostics) {
+    for graph in &mut program.segments {
+        match super::derive(std::mem::take(graph)) {
+            Ok(derived) => *graph = derived,
+            Err(Cut { variable, op, place }) => {
+                let message =
+                    format!("`{}` has no gradient, and `{variable}` reaches the value only through it", op.name);
+                let at = found(function.block.to_token_stream(), op.name, &place);
+                let at = at.unwrap_or_else(|| function.sig.ident.to_token_stream());
+                let help = format!("leave `{variable}` out of `value_and_grad`, or compute with what has a gradient");
+                diag.error(at, message, Some(&help));
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]

@@ -4,11 +4,14 @@
 //! forward and backward, so that everything behind it fuses across the two. What the backward part reads of the forward
 //! part are the same values: equal nodes are merged later, and draws are made once.
 
+mod captured;
 mod flow;
 #[cfg(feature = "syn")]
 pub mod functions;
 mod open;
 mod sweep;
+
+pub use captured::{Cut, run as derive};
 
 use crate::graph::Graph;
 use crate::op::{Build, Op};

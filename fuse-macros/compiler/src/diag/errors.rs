@@ -55,6 +55,11 @@ impl Diagnostics {
         self.breaks.len()
     }
 
+    /// Why and where the first break after the first `count` is.
+    pub fn break_after(&self, count: usize) -> Option<(String, TokenStream)> {
+        self.breaks.get(count).map(|(found, at)| (found.reason.clone(), at.clone()))
+    }
+
     /// Forgets the breaks recorded after the first `count`.
     pub fn forget_breaks(&mut self, count: usize) {
         self.breaks.truncate(count);

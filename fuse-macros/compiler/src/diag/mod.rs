@@ -80,6 +80,8 @@ break_kinds! {
     HOST = "B016", "keep tensors in local variables, tuples or arrays";
     /// The whole function runs eager.
     EAGER = "B017", "compile a plain `fn` whose tensors have their element types and ranks written out";
+    /// A `value_and_grad` that the tape follows, and no graph holds.
+    GRADIENT = "B018", "let the closure hold tensor ops and `let`s alone, with everything else before the call or behind it";
 }
 
 #[cfg(test)]

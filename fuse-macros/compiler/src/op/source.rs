@@ -1,6 +1,6 @@
 //! Rows that only the compiler writes: what graphs are fed with, and the primitives decompositions need.
 
-use super::ParamKind::{Axis, DType as Kind, Dim as Size, Dims};
+use super::ParamKind::{Axis, DType as Kind, Dim as Size, Dims, Tensors};
 use super::rules::{self, Types};
 use super::slopes::SHARED;
 use super::{Accepts, Attr, Call, Class, Gradient, OpEffect, OpInfo, Reduction, Scalar, Source, param};
@@ -71,6 +71,23 @@ pub(super) const ROWS: &[OpInfo] = &[
         infer: rules::same,
         scalar: Some(Scalar { cuda: "{0}", rust: "{0}", ..Scalar::BASE }),
         gradient: Gradient::Built(|_, c, _| c.g),
+        ..INTERNAL
+    },
+    OpInfo {
+        name: "variable",
+        doc: "What gradients are taken for inside of a `value_and_grad`: the value of its operand",
+        infer: rules::same,
+        decompose: Some(|_, args, _| vec![args[0]]),
+        gradient: Gradient::Built(|_, c, _| c.g),
+        ..INTERNAL
+    },
+    OpInfo {
+        name: "gradients",
+        doc: "Holds the place of the gradients of its receiver for variables, until they are derived",
+        params: &[param("variables", Tensors)],
+        accepts: Accepts::Float,
+        infer: |_, args, _| Ok(args[1..].iter().map(|&ty| ty.clone()).collect()),
+        decompose: Some(|_, _, _| unreachable!("gradients are derived before anything is opened")),
         ..INTERNAL
     },
     OpInfo {

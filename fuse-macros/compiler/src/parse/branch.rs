@@ -88,6 +88,9 @@ impl Walker<'_> {
                 (false, None) => self.resume(cont, Outcome::Value(Value::Tuple(vec![]))),
             };
         }
+        if self.closure.is_read() {
+            return self.leave_for_branch(branch);
+        }
         if self.scalar_read(&branch.cond).is_some() && self.select(branch, cont) {
             return;
         }

@@ -17,6 +17,10 @@ use syn::{BinOp, Expr, ExprBinary, UnOp};
 impl Walker<'_> {
     /// Two paths, on one of which a flag is true; both walk the expression again.
     pub fn split(&mut self, flag: &Expr, expr: &Expr, cont: &Cont) -> Option<Outcome> {
+        if self.closure.is_read() {
+            self.leave_for_flag(flag);
+            return None;
+        }
         if self.flow.budget < 2 {
             let reason = format!("`{}` decides what is computed, and there are too many paths", text(flag));
             return Some(Outcome::Host(self.broken(BreakKind::PATHS, expr.to_token_stream(), &reason, expr, cont)));

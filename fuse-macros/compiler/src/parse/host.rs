@@ -1,6 +1,7 @@
 //! Code that is left for the host: what is launched and written back before it runs, and what it may change.
 
 use super::Walker;
+use super::closure::differentiation;
 use super::cont::{Cont, HostCode, Outcome};
 use super::eval::text;
 use super::names::{Names, mentions};
@@ -108,6 +109,10 @@ impl Walker<'_> {
                 ty => HostTy::Ref(Box::new(ty), false),
             },
             Expr::Index(index) => self.part_type(&index.expr),
+            Expr::Call(call) => match differentiation(call) {
+                Some((params, _)) => self.peek(params, |w, params| w.gradients_type(&params)),
+                None => HostTy::Unknown,
+            },
             Expr::MethodCall(call) => match call.method.to_string().as_str() {
                 "item" => self.element_type_of(&call.receiver),
                 "to_vec" => HostTy::List(Box::new(self.element_type_of(&call.receiver))),

@@ -1,6 +1,7 @@
 //! Calls of methods, functions and macros: which are ops, which only build a value, and which are code of the host.
 
 use super::Walker;
+use super::closure::differentiation;
 use super::eval::{Eval, Stop, text};
 use super::syntax::{FORMAT_MACROS, SAME_VALUE, only_of_tensors, strip};
 use super::types::{HostTy, TensorTy};
@@ -72,6 +73,11 @@ impl Walker<'_> {
 
     /// A function: an op, one that only builds a value, or code of the host.
     pub fn call(&mut self, whole: &Expr, call: &ExprCall, expected: &HostTy) -> Eval<Value> {
+        if let Some((params, function)) = differentiation(call)
+            && self.mentions_tensor(whole)
+        {
+            return self.differentiated(whole, params, function);
+        }
         if let Some((op, type_arg)) = self.associated(&call.func)
             && op.class != Class::Host
         {

@@ -6,6 +6,7 @@
 mod bind;
 mod branch;
 mod call;
+mod closure;
 mod cont;
 mod device_loop;
 mod entry;
@@ -45,6 +46,7 @@ pub use types::{GenericNames, HostTy, TensorTy, may_hold_tensor};
 use crate::diag::{BreakKind, Diagnostics};
 use crate::graph::Graph;
 use crate::types::Sym;
+use closure::Closure;
 use cont::Cont;
 use flow::Flow;
 use names::Names;
@@ -93,6 +95,7 @@ pub fn function(function: &Function, diag: &mut Diagnostics) -> Option<Program> 
         silent: false,
         whole: false,
         cannot_unroll: false,
+        closure: Closure::default(),
     };
     walker.run(function)
 }
@@ -136,6 +139,8 @@ pub(crate) struct Walker<'a> {
     whole: bool,
     /// Whether the loop that is being unrolled has to stay a loop.
     cannot_unroll: bool,
+    /// The closure that is being captured.
+    closure: Closure,
 }
 
 impl Walker<'_> {
@@ -223,7 +228,7 @@ impl Walker<'_> {
 
     /// Whether there is no use in walking on.
     fn is_over(&self) -> bool {
-        self.silent || self.whole
+        self.silent || self.whole || self.closure.refused.is_some()
     }
 
     /// A new variable of the emitted code.

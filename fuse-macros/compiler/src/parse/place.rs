@@ -16,6 +16,9 @@ impl Walker<'_> {
         if let Some(value) = self.shape_query(expr) {
             return Ok(value);
         }
+        if let Some(value) = self.part_of_gradients(expr) {
+            return value;
+        }
         match self.typed_place(expr) {
             Some((tokens, ty)) if ty.has_tensor() => Ok(self.read_place(tokens, &ty).unwrap_or(Value::Host(ty))),
             Some((_, ty)) => Ok(Value::Host(ty)),

@@ -1,5 +1,6 @@
 //! Questions about code that its syntax answers.
 
+use super::closure::differentiation;
 use super::names::{Name, Names, bound};
 use crate::op::Op;
 use proc_macro2::Ident;
@@ -197,7 +198,10 @@ pub fn has_effects(expr: &Expr) -> bool {
         fn visit_expr(&mut self, expr: &'ast Expr) {
             match expr {
                 Expr::MethodCall(call) => self.0 |= !is_plain_method(&call.method),
-                Expr::Call(call) => self.0 |= !is_plain_function(&call.func),
+                Expr::Call(call) => match differentiation(call) {
+                    Some((_, Expr::Closure(closure))) => self.visit_expr(&closure.body),
+                    _ => self.0 |= !is_plain_function(&call.func),
+                },
                 Expr::Macro(_) | Expr::Assign(_) | Expr::Await(_) | Expr::Yield(_) => self.0 = true,
                 Expr::Binary(binary) => self.0 |= is_compound(binary),
                 Expr::Reference(reference) => self.0 |= reference.mutability.is_some(),

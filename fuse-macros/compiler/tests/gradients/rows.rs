@@ -124,7 +124,7 @@ fn internal(op: Op, dims: &[usize]) -> Vec<Sample> {
     let index = |dims: &[usize], data: &[i64]| Operand::Tensor(Value::ints(DType::I64, dims, data));
     let size = |n: i64| Attr::Dim(Dim::Const(n));
     let (args, attrs) = match (op.name, dims) {
-        ("contiguous" | "amax_all", _) => (vec![float(dims)], vec![]),
+        ("contiguous" | "variable" | "amax_all", _) => (vec![float(dims)], vec![]),
         ("amax", [_, ..]) => (vec![float(dims)], vec![Attr::Int(0)]),
         ("sum_to", [2, 3]) => (vec![float(&[4, 2, 3])], vec![Attr::Dims(vec![Dim::Const(2), Dim::Const(1)])]),
         ("sum_to", [2, 3, 2]) => {

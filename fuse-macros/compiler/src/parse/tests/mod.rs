@@ -2,6 +2,7 @@
 
 mod branches;
 mod breaks;
+mod closures;
 mod host;
 mod loops;
 mod mistakes;
