@@ -141,15 +141,54 @@ fn variables_that_outlive_the_call_are_constants() {
 }
 
 #[test]
-fn gradients_of_gradients_are_refused_and_not_wrong() {
-    let x = vector(&[2.0]);
-    let inner = |x: &Tensor<f32, 1>| value_and_grad(x, |x| (&x * &x * &x).sum_all()).1;
-    let caught = fuse_runtime::error::catch(|| value_and_grad(&x, |x| inner(&x).sum_all()));
-    assert_eq!(caught.unwrap_err().kind(), ErrorKind::Compile);
-    let caught = fuse_runtime::error::catch(|| {
-        value_and_grad(&x, |x| value_and_grad(&vector(&[3.0]), |y| (&x * &y).sum_all()).1.sum_all())
+fn gradients_are_differentiated_again() {
+    let x = Tensor::<f64, 1>::from_slice(&[2.0, -1.0], [2], device());
+    let cubes = |x: &Tensor<f64, 1>| value_and_grad(x, |x| (&x * &x * &x).sum_all()).1;
+    let (value, second) = value_and_grad(&x, |x| cubes(&x).sum_all());
+    assert_eq!((value.item(), second.to_vec()), (15.0, vec![12.0, -6.0]));
+    let seconds = |x: &Tensor<f64, 1>| value_and_grad(x, |x| cubes(&x).sum_all()).1;
+    let (_, third) = value_and_grad(&x, |x| (seconds(&x) * &x).sum_all());
+    assert_eq!(third.to_vec(), [24.0, -12.0]);
+}
+
+/// The inner call takes the outer variable for a constant, and the outer one sees all that the inner one does.
+#[test]
+fn variables_of_two_calls_are_kept_apart() {
+    let (x, y) = (vector(&[2.0]), vector(&[3.0]));
+    let (value, grad) = value_and_grad(&x, |x| {
+        let (inner, y_grad) = value_and_grad(&y, |y| (&x * &y * &y).sum_all());
+        inner * 100.0 + (y_grad * &x).sum_all()
     });
-    assert_eq!(caught.unwrap_err().kind(), ErrorKind::Compile);
+    // 100 x y^2 + 2 x^2 y
+    assert_eq!((value.item(), grad.to_vec()), (1824.0, vec![924.0]));
+    let detached = value_and_grad(&x, |x| value_and_grad(&y, |y| (x.detach() * y * &x).sum_all()).1.sum_all()).1;
+    assert_eq!(detached.to_vec(), [2.0]);
+}
+
+#[test]
+fn second_derivatives_are_those_of_finite_differences() {
+    let w = Tensor::<f64, 2>::randn([4, 3], device());
+    let x = Tensor::<f64, 2>::randn([5, 4], device());
+    let mask = Tensor::<f64, 2>::rand([5, 3], device()).gt(0.3);
+    let slope = |w: &Tensor<f64, 2>| {
+        value_and_grad(w, |w| {
+            let scores = x.matmul(&w).masked_fill(&mask, -1.0);
+            scores.softmax(-1).narrow(0, 1, 3).ln().mean_all() + scores.gelu().std(0).sum_all()
+        })
+        .1
+    };
+    let direction = Tensor::<f64, 2>::randn([4, 3], device());
+    let along = |w: &Tensor<f64, 2>| (slope(w) * &direction).sum_all();
+    let (_, found) = value_and_grad(&w, |w| along(&w));
+    common::check(&found, &w, |w| along(w).item());
+}
+
+#[test]
+fn a_second_value_comes_back_beside_the_first() {
+    let x = vector(&[1.0, -2.0]);
+    let ((loss, (signs, count)), grad) = value_and_grad(&x, |x| ((&x * &x).sum_all(), (x.gt(0.0), 2)));
+    assert_eq!((loss.item(), signs.to_vec(), count), (5.0, vec![true, false], 2));
+    assert_eq!(grad.to_vec(), [2.0, -4.0]);
 }
 
 #[test]

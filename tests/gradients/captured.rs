@@ -164,7 +164,8 @@ fn handed_over(x: &Tensor<f64, 1>, w: &Tensor<f64, 1>) -> Tensor<f64, 1> {
 fn what_cannot_be_captured_is_followed_on_the_tape() {
     let d = device();
     let (x, w) = (Tensor::from_slice(&[0.5, 1.0], [2], d), Tensor::from_slice(&[3.0, 2.0], [2], d));
-    let codes = |report: &fuse_runtime::Explanation| report.breaks().iter().map(|found| found.code.clone()).collect::<Vec<_>>();
+    let codes =
+        |report: &fuse_runtime::Explanation| report.breaks().iter().map(|found| found.code.clone()).collect::<Vec<_>>();
     assert_eq!(halving(&x, &w).to_vec(), halving::eager(&x, &w).to_vec());
     assert_eq!(codes(halving::explain()), ["B018"], "{}", halving::explain());
     assert_eq!(branching(&x, &w).1.to_vec(), branching::eager(&x, &w).1.to_vec());
@@ -174,4 +175,40 @@ fn what_cannot_be_captured_is_followed_on_the_tape() {
     assert_eq!(codes(branching::explain()), ["B018"], "{}", branching::explain());
     assert_eq!(handed_over(&x, &w).to_vec(), handed_over::eager(&x, &w).to_vec());
     assert!(codes(handed_over::explain()).contains(&"B018".to_owned()), "{}", handed_over::explain());
+}
+
+#[compile(fullgraph)]
+fn curvature(x: &Tensor<f64, 1>, w: &Tensor<f64, 2>) -> (Tensor<f64, 0>, Tensor<f64, 1>) {
+    value_and_grad(x, |x| {
+        let slope = value_and_grad(&x, |x| (w * x).tanh().softmax(-1).ln().mean_all()).1;
+        (&slope * &slope).sum_all()
+    })
+}
+
+#[test]
+fn captured_gradients_are_differentiated_again() {
+    let d = device();
+    let (x, w) = (Tensor::randn([4], d), Tensor::randn([3, 4], d));
+    let (value, second) = curvature(&x, &w);
+    let (eager_value, eager_second) = curvature::eager(&x, &w);
+    assert_eq!(value.item(), eager_value.item());
+    let pairs = second.to_vec().into_iter().zip(eager_second.to_vec());
+    pairs.for_each(|(a, b)| assert!((a - b).abs() <= 1e-12 * b.abs().max(1.0), "{a}, on the tape {b}"));
+    check(&second, &x, |x| curvature(x, &w).0.item());
+}
+
+#[compile(fullgraph)]
+fn descended(w: &Tensor<f64, 1>, lr: f64) -> Tensor<f64, 1> {
+    let mut w = w.clone();
+    for _ in 0..3 {
+        let (_, grad) = value_and_grad(&w, |w| (&w * &w * w.cos()).sum_all());
+        w = w - grad * lr;
+    }
+    w
+}
+
+#[test]
+fn steps_of_an_unrolled_loop_are_one_graph() {
+    let w = Tensor::randn([6], device());
+    assert_eq!(descended(&w, 0.1).to_vec(), descended::eager(&w, 0.1).to_vec());
 }

@@ -13,7 +13,7 @@ use crate::exec::{self, Call, Program};
 use crate::raw::RawTensor;
 use crate::rt::Scalar;
 use crate::storage::CudaBuffer;
-use crate::tape;
+use crate::tape::{self, What};
 pub(crate) use build::graph;
 use fuse_compiler::op::{Attr, Literal, Op, OpEffect};
 use fuse_compiler::types::DType;
@@ -38,14 +38,17 @@ pub enum Arg {
 /// Operands come in the order of the row's signature, receiver first; `attrs` are the row's other parameters in order.
 pub fn run(device: Device, op: &str, args: &[Arg], attrs: &[Attr]) -> Result<Vec<RawTensor>> {
     let row = Op::find(op).ok_or_else(|| Error::compile(format!("no op is called `{op}`")))?;
-    let Some(tape) = tape::traced(args)? else { return run_row(device, row, args, attrs) };
+    let tapes = tape::traced(args);
+    if tapes.is_empty() {
+        return run_row(device, row, args, attrs);
+    }
     if row.effect == OpEffect::Rng {
         return Ok(tape::run_draws(device, row, args, attrs));
     }
     // Held here, no operand gives its storage to the result: the walk back reads it.
     let held = args.to_vec();
     let results = run_row(device, row, args, attrs)?;
-    Ok(tape::record(&tape, row, &held, attrs, results))
+    Ok(tape::record(&tapes, &What::Op(row, attrs.to_vec()), &held, results))
 }
 
 fn run_row(device: Device, row: Op, args: &[Arg], attrs: &[Attr]) -> Result<Vec<RawTensor>> {

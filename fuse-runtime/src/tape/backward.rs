@@ -1,25 +1,23 @@
 //! The walk back over a tape.
 
-use super::record::{Entry, Var};
-use crate::eager::{self, Arg, Key};
+use super::graphs::{GradientKey, GraphKey, program};
+use super::record::{Entry, What, record, traced};
+use crate::eager::{self, Arg};
 use crate::error::Result;
-use crate::exec::Program;
 use crate::raw::RawTensor;
-use fuse_compiler::autodiff::{self, Request, Seed};
 use fuse_compiler::op::Attr;
 use fuse_compiler::types::Dim;
-use fuse_compiler::{optimise, schedule};
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, RwLock};
+use std::sync::Arc;
 
 /// The gradients of the variables, which are the first values of the tape, for a value of it with this cotangent.
 pub(super) fn run(
     entries: Vec<Entry>,
-    value: Option<&Var>,
+    value: Option<usize>,
     seed: RawTensor,
     variables: Vec<RawTensor>,
 ) -> Result<Vec<RawTensor>> {
-    let mut cotangents: HashMap<usize, RawTensor> = value.map(|value| (value.value(), seed)).into_iter().collect();
+    let mut cotangents: HashMap<usize, RawTensor> = value.map(|value| (value, seed)).into_iter().collect();
     // Entries go as they are walked, and with them what they hold.
     for entry in entries.into_iter().rev() {
         let ups: Vec<Option<RawTensor>> = entry.outs.iter().map(|out| cotangents.remove(out)).collect();
@@ -41,51 +39,21 @@ pub(super) fn run(
     variables.iter().enumerate().map(gradient).collect()
 }
 
-/// The cotangents of an op's operands that are values of the tape.
+/// The cotangents of the operands that are values of the tape. To calls further outside they are values like others.
 fn pull(entry: &Entry, ups: &[Option<RawTensor>]) -> Result<Vec<(usize, RawTensor)>> {
-    let (forward, host_ints) = Key::of(entry.op, &entry.args, &entry.attrs);
+    let (forward, sizes) = entry.what.graph(&entry.args);
     let wanted = entry.from.iter().map(Option::is_some).collect();
-    let key = BackwardKey { forward, wanted, ups: ups.iter().map(Option::is_some).collect() };
-    let program = program(key)?;
+    let key = Arc::new(GradientKey { forward, wanted, ups: ups.iter().map(Option::is_some).collect() });
+    let program = program(&key)?;
     let ups = ups.iter().flatten().cloned().map(Arg::Tensor);
     let args: Vec<Arg> = entry.args.iter().cloned().chain(ups).collect();
-    let cotangents = eager::run_program(&program, entry.device, &args, &host_ints)?;
+    let cotangents = eager::run_program(&program, entry.device, &args, &sizes)?;
+    let tapes = traced(&args);
+    let cotangents = match tapes.is_empty() {
+        true => cotangents,
+        false => record(&tapes, &What::Graph(Arc::new(GraphKey::Gradient(key)), sizes), &args, cotangents),
+    };
     Ok(entry.from.iter().flatten().copied().zip(cotangents).collect())
-}
-
-/// What decides the plan of an op's cotangents.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct BackwardKey {
-    forward: Key,
-    /// The operands whose cotangents are wanted.
-    wanted: Vec<bool>,
-    /// The results that have a cotangent.
-    ups: Vec<bool>,
-}
-
-static PROGRAMS: LazyLock<RwLock<HashMap<BackwardKey, Arc<Program>>>> = LazyLock::new(Default::default);
-
-fn program(key: BackwardKey) -> Result<Arc<Program>> {
-    if let Some(program) = PROGRAMS.read().unwrap_or_else(|poisoned| poisoned.into_inner()).get(&key) {
-        return Ok(program.clone());
-    }
-    let program = Arc::new(make(&key)?);
-    let mut programs = PROGRAMS.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-    Ok(programs.entry(key).or_insert(program).clone())
-}
-
-/// The graph of the op and its gradient, of which only the cotangents are results.
-fn make(key: &BackwardKey) -> Result<Program> {
-    let graph = eager::graph(&key.forward)?;
-    let results = graph.outs.len();
-    let inputs = key.forward.inputs();
-    let wrt = inputs.into_iter().zip(&key.wanted).filter(|(_, wanted)| **wanted).filter_map(|(input, _)| input);
-    let seeds = key.ups.iter().map(|&has| if has { Seed::Input } else { Seed::Nothing }).collect();
-    let mut joint = autodiff::run(graph, &Request { wrt: wrt.collect(), seeds });
-    joint.name = format!("{}_backward", joint.name);
-    joint.outs.drain(..results);
-    let joint = optimise::run(joint, optimise::Options::default());
-    Ok(Program::new(&schedule::run(&joint, schedule::Options::default()), &[]))
 }
 
 fn add(a: RawTensor, b: RawTensor) -> Result<RawTensor> {

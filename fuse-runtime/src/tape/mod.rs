@@ -4,28 +4,33 @@
 //! with its operands, and its results are variables too. From the function's value the tape is walked back: an op's
 //! cotangents are one plan, of the graph of the op and the gradient its row has, so eager and compiled gradients come from
 //! one column.
+//!
+//! Calls may be nested. A tensor may be a value of several tapes, and what runs on it is written on each: to the tape of an
+//! outer call the walk back of an inner one is work like any other, whose graphs have gradients of their own.
 
 mod backward;
 mod draws;
+mod graphs;
 mod params;
 mod record;
 
 pub(crate) use draws::run as run_draws;
 pub use params::{Differentiable, Outcome, Params};
-pub(crate) use record::{Var, is_recording, is_traced, record, traced};
+pub(crate) use record::{Var, What, is_recording, is_traced, record, traced};
 
 use crate::eager;
 use crate::error::{OrRaise, Result};
 use crate::raw::RawTensor;
 use fuse_compiler::op::Attr;
-use record::{Recording, Tape};
+use record::{Recording, Tape, settled};
 
 /// The value of a function and its gradients for some tensors: one tensor, a tuple of them, an array.
 ///
 /// The function is called once, with a variable for each tensor. What it computes from them is followed through every op of
 /// this crate; a function under [`compile`](crate::compile) that it calls runs op by op. Values read by
 /// [`item`](crate::Tensor::item) are constants, and [`detach`](crate::Tensor::detach) makes constants. A tensor that the
-/// value does not depend on has a gradient of zeros.
+/// value does not depend on has a gradient of zeros. With the value the function may give anything else: a pair of both
+/// comes back as a pair.
 ///
 /// ```
 /// use fuse_runtime::prelude::*;
@@ -39,9 +44,18 @@ use record::{Recording, Tape};
 /// assert_eq!(b_grad.to_vec(), [23.0]);
 /// ```
 ///
+/// Gradients may be differentiated again, in a call around the one that gives them:
+///
+/// ```
+/// use fuse_runtime::prelude::*;
+/// let x = Tensor::from([2.0f64]);
+/// let slope = |x: &Tensor<f64, 1>| value_and_grad(x, |x| (&x * &x * &x).sum_all()).1;
+/// let (slope_sum, curvature) = value_and_grad(&x, |x| slope(&x).sum_all());
+/// assert_eq!((slope_sum.item(), curvature.to_vec()), (12.0, vec![12.0]));
+/// ```
+///
 /// # Panics
-/// With an [`Error`](crate::Error) where an op fails; of kind `Compile` if variables of two calls meet: a gradient is not
-/// differentiated again.
+/// With an [`Error`](crate::Error) where an op fails.
 #[track_caller]
 pub fn value_and_grad<P: Params, O: Outcome>(params: P, function: impl FnOnce(P::Vars) -> O) -> O::With<P::Grads> {
     pull(params, function, one)
@@ -71,7 +85,7 @@ fn pull<P: Params, O: Differentiable>(
     seed: impl FnOnce(&RawTensor) -> Result<RawTensor>,
 ) -> O::With<P::Grads> {
     let tape = Tape::new();
-    let vars = params.vars(&mut |tensor| tape.variable(tensor).or_raise());
+    let vars = params.vars(&mut |tensor| tape.variable(tensor));
     let recording = Recording::start();
     let outcome = function(vars);
     drop(recording);
@@ -84,7 +98,7 @@ fn pull<P: Params, O: Differentiable>(
 
 fn walk_back(tape: &Tape, value: &RawTensor, seed: RawTensor) -> Result<Vec<RawTensor>> {
     let (entries, variables) = tape.close();
-    backward::run(entries, value.var(), seed, variables)
+    backward::run(entries, value.var().and_then(|var| var.on(tape)), seed, variables)
 }
 
 /// The gradients of ops on tensors without types, for tests that make them at run time: `function` gives a value and its
@@ -95,7 +109,7 @@ pub fn vjp_untyped(
     function: impl FnOnce(Vec<RawTensor>) -> Result<(RawTensor, RawTensor)>,
 ) -> Result<Vec<RawTensor>> {
     let tape = Tape::new();
-    let vars = params.iter().map(|tensor| tape.variable(tensor)).collect::<Result<_>>()?;
+    let vars = params.iter().map(|tensor| tape.variable(tensor)).collect();
     let (value, cotangent) = function(vars)?;
     walk_back(&tape, &value, cotangent)
 }

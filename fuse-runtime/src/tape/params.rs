@@ -3,6 +3,7 @@
 use crate::dtype::Float;
 use crate::error::Error;
 use crate::raw::RawTensor;
+use crate::tape;
 use crate::tensor::Tensor;
 
 /// What gradients are taken for: a reference to a tensor, a tuple of them, an array.
@@ -102,7 +103,7 @@ impl<T: Float, const R: usize> Differentiable for Tensor<T, R> {
     #[track_caller]
     fn with<G>(self, gradients: impl FnOnce(&RawTensor) -> G) -> Self::With<G> {
         let gradients = gradients(self.raw());
-        (self.detach(), gradients)
+        (Tensor::from_raw(tape::settled(self.into())), gradients)
     }
 }
 

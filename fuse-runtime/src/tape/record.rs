@@ -1,16 +1,22 @@
 //! What is written on a tape.
 
+use super::graphs::GraphKey;
 use crate::device::Device;
-use crate::eager::Arg;
-use crate::error::{Error, Result};
+use crate::eager::{Arg, Key};
 use crate::raw::RawTensor;
 use fuse_compiler::op::{Attr, Gradient, Op};
 use std::cell::Cell;
+use std::cmp::Reverse;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The ops that ran on the variables of one call.
-pub(crate) struct Tape(Mutex<Pages>);
+/// What ran on the variables of one call.
+pub(crate) struct Tape {
+    /// The later a tape was made, the further inside is its call.
+    number: u64,
+    pages: Mutex<Pages>,
+}
 
 /// The entries, and how many values they have met; `None` behind the call, when variables that are still around are constants.
 struct Pages {
@@ -19,52 +25,85 @@ struct Pages {
     variables: Vec<RawTensor>,
 }
 
-/// One op that ran.
+/// Something that ran.
 pub(super) struct Entry {
     /// The device it ran on.
     pub device: Device,
-    /// The op.
-    pub op: Op,
-    /// Its operands, as constants.
+    /// What ran.
+    pub what: What,
+    /// Its operands: constants of this tape, and perhaps variables of calls further outside.
     pub args: Vec<Arg>,
     /// Which value of the tape each operand is, if it is one.
     pub from: Vec<Option<usize>>,
-    /// Its other parameters.
-    pub attrs: Vec<Attr>,
     /// Which values of the tape its results are.
     pub outs: Vec<usize>,
 }
 
-/// What makes a tensor a variable: the value of a tape it is.
+/// What ran: how to find the graph of it again, from which its gradient is derived.
+#[derive(Clone)]
+pub(crate) enum What {
+    /// An op with these parameters that are no operands.
+    Op(Op, Vec<Attr>),
+    /// A graph that is known by its key, with these sizes.
+    Graph(Arc<GraphKey>, Vec<i64>),
+}
+
+impl What {
+    /// The key of the graph of a call, and its sizes.
+    pub fn graph(&self, args: &[Arg]) -> (GraphKey, Vec<i64>) {
+        match self {
+            What::Op(op, attrs) => {
+                let (key, sizes) = Key::of(*op, args, attrs);
+                (GraphKey::Op(key), sizes)
+            }
+            What::Graph(key, sizes) => (GraphKey::clone(key), sizes.clone()),
+        }
+    }
+
+    /// Whether cotangents go through it.
+    fn is_smooth(&self) -> bool {
+        match self {
+            What::Op(op, _) => matches!(op.gradient, Gradient::Built(_) | Gradient::Opened),
+            What::Graph(..) => true,
+        }
+    }
+}
+
+/// What makes a tensor a variable: the value of a tape that it is, and that of tapes of calls further outside.
 #[derive(Clone)]
 pub(crate) struct Var {
     tape: Arc<Tape>,
     value: usize,
+    outer: Option<Arc<Var>>,
 }
 
 impl Tape {
     pub fn new() -> Arc<Tape> {
-        Arc::new(Tape(Mutex::new(Pages { entries: Some(vec![]), values: 0, variables: vec![] })))
+        static TAPES: AtomicU64 = AtomicU64::new(0);
+        let pages = Pages { entries: Some(vec![]), values: 0, variables: vec![] };
+        Arc::new(Tape { number: TAPES.fetch_add(1, Ordering::Relaxed), pages: Mutex::new(pages) })
     }
 
     fn pages(&self) -> MutexGuard<'_, Pages> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.pages.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Whether the call still runs.
+    fn is_open(&self) -> bool {
+        self.pages().entries.is_some()
     }
 
     /// A new variable with the values of a tensor. Variables are the first values of a tape, in order.
-    pub fn variable(self: &Arc<Tape>, tensor: &RawTensor) -> Result<RawTensor> {
-        if tensor.var().is_some_and(Var::is_open) {
-            return Err(nested());
-        }
-        let constant = tensor.clone().with_var(None);
-        self.pages().variables.push(constant.clone());
-        Ok(constant.with_var(Some(self.value())))
+    pub fn variable(self: &Arc<Tape>, tensor: &RawTensor) -> RawTensor {
+        self.pages().variables.push(tensor.clone().with_var(None));
+        let outer = tensor.var().cloned();
+        tensor.clone().with_var(Some(self.value(outer)))
     }
 
-    fn value(self: &Arc<Tape>) -> Var {
+    fn value(self: &Arc<Tape>, outer: Option<Var>) -> Var {
         let mut pages = self.pages();
         pages.values += 1;
-        Var { tape: self.clone(), value: pages.values - 1 }
+        Var { tape: self.clone(), value: pages.values - 1, outer: outer.map(Arc::new) }
     }
 
     /// Ends the recording; the entries in program order, and the variables.
@@ -75,77 +114,83 @@ impl Tape {
 }
 
 impl Var {
-    /// The number of the value.
-    pub fn value(&self) -> usize {
-        self.value
+    /// It and what it is on tapes further outside.
+    fn chain(&self) -> impl Iterator<Item = &Var> {
+        std::iter::successors(Some(self), |var| var.outer.as_deref())
     }
 
-    /// Whether the call whose variable this is still runs.
-    fn is_open(&self) -> bool {
-        self.tape.pages().entries.is_some()
+    /// Which value of a tape it is.
+    pub fn on(&self, tape: &Tape) -> Option<usize> {
+        self.chain().find(|var| var.tape.number == tape.number).map(|var| var.value)
     }
 }
 
 impl fmt::Debug for Var {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "value {}", self.value)
+        write!(f, "value {} of tape {}", self.value, self.tape.number)
     }
 }
 
-/// The tape that the variables among operands are on.
-pub(crate) fn traced(args: &[Arg]) -> Result<Option<Arc<Tape>>> {
-    let mut tapes = args.iter().filter_map(|arg| match arg {
-        Arg::Tensor(tensor) => tensor.var().filter(|var| var.is_open()).map(|var| &var.tape),
-        Arg::Scalar(..) => None,
-    });
-    let Some(first) = tapes.next() else { return Ok(None) };
-    match tapes.all(|tape| Arc::ptr_eq(tape, first)) {
-        true => Ok(Some(first.clone())),
-        false => Err(nested()),
+/// The tapes that variables among operands are on, the innermost first.
+pub(crate) fn traced(args: &[Arg]) -> Vec<Arc<Tape>> {
+    let mut tapes: Vec<Arc<Tape>> = vec![];
+    for var in args.iter().filter_map(var_of).flat_map(Var::chain) {
+        if !tapes.iter().any(|tape| tape.number == var.tape.number) && var.tape.is_open() {
+            tapes.push(var.tape.clone());
+        }
     }
+    tapes.sort_by_key(|tape| Reverse(tape.number));
+    tapes
 }
 
 /// Whether a tensor is a variable of a call that still runs.
 pub(crate) fn is_traced(tensor: &RawTensor) -> bool {
-    tensor.var().is_some_and(Var::is_open)
+    tensor.var().is_some_and(|var| var.chain().any(|var| var.tape.is_open()))
 }
 
-fn nested() -> Error {
-    Error::compile("variables of two `value_and_grad` calls meet; gradients of gradients are not supported on the tape")
+/// The tensor without the tapes of calls that are over.
+pub(super) fn settled(tensor: RawTensor) -> RawTensor {
+    let open = tensor.var().and_then(|var| var.chain().find(|var| var.tape.is_open()).cloned());
+    tensor.with_var(open)
 }
 
-/// Writes an op that ran on operands of a tape; its results become variables, if it has a gradient.
-pub(crate) fn record(tape: &Arc<Tape>, op: Op, args: &[Arg], attrs: &[Attr], outs: Vec<RawTensor>) -> Vec<RawTensor> {
-    let smooth = matches!(op.gradient, Gradient::Built(_) | Gradient::Opened);
-    if !smooth || !outs.iter().all(|out| out.dtype().is_float()) {
+/// Writes down what ran on operands of these tapes, of which the innermost comes first; its results become variables, if
+/// it has a gradient.
+pub(crate) fn record(tapes: &[Arc<Tape>], what: &What, args: &[Arg], outs: Vec<RawTensor>) -> Vec<RawTensor> {
+    if !what.is_smooth() || !outs.iter().all(|out| out.dtype().is_float()) {
         return outs;
     }
-    let outs: Vec<RawTensor> = outs.into_iter().map(|out| out.with_var(Some(tape.value()))).collect();
-    let entry = Entry {
-        device: outs[0].device(),
-        op,
-        args: args.iter().map(constant).collect(),
-        from: args.iter().map(value_of).collect(),
-        attrs: attrs.to_vec(),
-        outs: outs.iter().filter_map(|out| out.var().map(Var::value)).collect(),
-    };
-    if let Some(entries) = &mut tape.pages().entries {
-        entries.push(entry);
+    let mut vars: Vec<Option<Var>> = vec![None; outs.len()];
+    for tape in tapes.iter().rev() {
+        vars = vars.into_iter().map(|outer| Some(tape.value(outer))).collect();
+        let entry = Entry {
+            device: outs[0].device(),
+            what: what.clone(),
+            args: args.iter().map(|arg| outside_of(tape, arg)).collect(),
+            from: args.iter().map(|arg| var_of(arg)?.on(tape)).collect(),
+            outs: vars.iter().flatten().map(|var| var.value).collect(),
+        };
+        if let Some(entries) = &mut tape.pages().entries {
+            entries.push(entry);
+        }
     }
-    outs
+    outs.into_iter().zip(vars).map(|(out, var)| out.with_var(var)).collect()
 }
 
-/// An operand without the tape: entries that held it would keep it alive for ever.
-pub(super) fn constant(arg: &Arg) -> Arg {
+/// An operand without a tape and those further inside: entries that held it would keep it alive for ever.
+fn outside_of(tape: &Tape, arg: &Arg) -> Arg {
     match arg {
-        Arg::Tensor(tensor) => Arg::Tensor(tensor.clone().with_var(None)),
+        Arg::Tensor(tensor) => {
+            let outer = tensor.var().and_then(|var| var.chain().find(|var| var.tape.number < tape.number).cloned());
+            Arg::Tensor(tensor.clone().with_var(outer))
+        }
         scalar => scalar.clone(),
     }
 }
 
-fn value_of(arg: &Arg) -> Option<usize> {
+fn var_of(arg: &Arg) -> Option<&Var> {
     match arg {
-        Arg::Tensor(tensor) if tensor.dtype().is_float() => tensor.var().map(Var::value),
+        Arg::Tensor(tensor) if tensor.dtype().is_float() => tensor.var(),
         _ => None,
     }
 }

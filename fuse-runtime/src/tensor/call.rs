@@ -5,7 +5,7 @@ use crate::device::Device;
 use crate::eager::{self, Arg};
 use crate::error::{Error, OrRaise, Result};
 use crate::raw::RawTensor;
-use crate::tape;
+use crate::tape::{self, What};
 use fuse_compiler::op::{Attr, Op};
 use fuse_compiler::types::Dim;
 
@@ -38,9 +38,10 @@ pub(crate) fn seen(
         return Ok(result);
     }
     let args = [Arg::Tensor(tensor.clone())];
-    match tape::traced(&args)? {
-        Some(tape) => Ok(only(tape::record(&tape, Op::named(op), &args, &attrs(), vec![result]))),
-        None => Ok(result),
+    let tapes = tape::traced(&args);
+    match tapes.is_empty() {
+        true => Ok(result),
+        false => Ok(only(tape::record(&tapes, &What::Op(Op::named(op), attrs()), &args, vec![result]))),
     }
 }
 
