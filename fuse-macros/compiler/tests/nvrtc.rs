@@ -40,6 +40,7 @@ fn every_kernel_compiles_in_every_variant() {
 
 fn every_variant_compiles(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
     verify::verify(plan);
+    list_compiles(nvrtc, name, plan);
     let text = cuda::text(plan);
     for (kernel, variants) in kernels(plan) {
         let pairs = variants.iter().zip(ARCHITECTURES.iter().cycle());
@@ -50,6 +51,21 @@ fn every_variant_compiles(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
                     panic!("{name}, {} for {arch} with {defines:?}:\n{log}\n{}", kernel.name, numbered(&text));
                 }
             }
+        }
+    }
+}
+
+/// The text that launches a map for a list, in each room.
+fn list_compiles(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
+    let Some(kernel) = abi::list::kernel(plan) else { return };
+    let text = cuda::list(plan, kernel);
+    let steps = vec![Step::Next; kernel.leaves.len() + kernel.stores.len()];
+    let variant = Variant { outer: 1, inner: 0, vec: 4, steps, wide: false, walk: Walk::Plain };
+    for ((room, arch), params) in abi::list::ROOMS.iter().zip(ARCHITECTURES).zip(instances(plan).iter().cycle()) {
+        let generics = variant.defines(kernel, params).into_iter().filter(|define| define.starts_with(['T', 'C']));
+        let defines: Vec<String> = abi::list::defines(kernel, &variant, *room).into_iter().chain(generics).collect();
+        if let Err(log) = nvrtc.compile(&text, &defines, arch) {
+            panic!("{name}, a list of {} for {arch} with {defines:?}:\n{log}\n{}", kernel.name, numbered(&text));
         }
     }
 }

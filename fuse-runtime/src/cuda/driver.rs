@@ -283,6 +283,13 @@ impl Real {
 }
 
 impl Facts {
+    /// How many bytes of arguments a kernel takes: from compute capability 7.0 on, drivers since CUDA 12.1 take more.
+    pub(crate) fn max_argument_bytes(&self) -> usize {
+        let digits = self.arch.trim_start_matches("sm_").trim_end_matches(char::is_alphabetic);
+        let capability: u32 = digits.parse().unwrap_or(0);
+        if capability >= 70 && self.driver_version >= 12010 { 32764 } else { 4096 }
+    }
+
     fn of_device(device: sys::CUdevice) -> Result<Facts> {
         let fact = |which: CUdevice_attribute| -> Result<u32> {
             let mut value = 0;

@@ -14,7 +14,7 @@ mod run;
 mod symbols;
 mod views;
 
-pub(crate) use cuda::{describe_fault, run_loop};
+pub(crate) use cuda::{as_list, describe_fault, run_loop};
 pub(crate) use faults::FaultCell;
 use kernel_dtypes::instantiate;
 pub(crate) use program::Program;

@@ -1,6 +1,6 @@
 //! A plan made ready: concrete element types, and the interpreted side of its kernels.
 
-use super::cuda::{Functions, Names, Tapes};
+use super::cuda::{Functions, ListText, Names, Tapes};
 use super::instantiate;
 use super::interp::Interp;
 use crate::rt::DynBody;
@@ -33,6 +33,8 @@ pub(crate) struct Program {
     interpreted: OnceLock<Vec<Interp>>,
     /// The CUDA text, which compiled functions bring along and eager ops make when they first need it.
     source: OnceLock<Cow<'static, str>>,
+    /// The CUDA text for calls that go together, made when there first are some; `None` where they cannot.
+    list_text: OnceLock<Option<Arc<ListText>>>,
 }
 
 impl Program {
@@ -52,6 +54,7 @@ impl Program {
             functions: Functions::new(None),
             interpreted: OnceLock::new(),
             source: OnceLock::new(),
+            list_text: OnceLock::new(),
         }
     }
 
@@ -73,6 +76,11 @@ impl Program {
     /// The CUDA text.
     pub fn source(&self) -> &str {
         self.source.get_or_init(|| Cow::Owned(fuse_compiler::emit::cuda::text(&self.plan)))
+    }
+
+    /// The CUDA text for calls that go together.
+    pub fn list_text(&self) -> Option<&Arc<ListText>> {
+        self.list_text.get_or_init(|| ListText::of(self)).as_ref()
     }
 
     /// The interpreted kernels, one a step, for plans that come without compiled ones.

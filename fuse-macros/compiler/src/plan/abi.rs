@@ -5,6 +5,7 @@
 
 mod candidates;
 mod geometry;
+pub mod list;
 mod pack;
 mod product;
 mod resident;

@@ -114,7 +114,7 @@ fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-fn name_and_value(define: &str) -> (&str, String) {
+pub(super) fn name_and_value(define: &str) -> (&str, String) {
     match define.split_once('=') {
         Some((name, value)) => (name, value.to_owned()),
         None => (define, String::new()),
@@ -162,6 +162,12 @@ impl Prepared {
         let launch = variant.launch(kernel, &axes, &call.context.facts().target());
         let nothing = axes.rows() == 0 && !Phases::of(kernel).has_finish();
         Prepared::new(call, kernel, (&axes, variant), launch, abi::arguments(kernel), nothing)
+    }
+
+    /// A launch that is made together with others, see [`super::list`].
+    pub(super) fn for_list(call: &CudaCall<'_>, kernel: &Kernel, axes: &Geometry, variant: &Variant) -> Result<Self> {
+        let launch = variant.launch(kernel, axes, &call.context.facts().target());
+        Prepared::new(call, kernel, (axes, variant), launch, abi::arguments(kernel), true)
     }
 
     /// A launch of a matmul template over the axes that [`Variant::product`] takes.
@@ -213,6 +219,18 @@ impl Prepared {
         let Some(function) = &self.function else { return Ok(()) };
         self.launched.store(true, Ordering::Relaxed);
         let beside = Beside::new(call, &self.launch)?;
+        let args = self.args(call, kernel, bound, matrices, &beside);
+        let grid = [grid(kernel, self.launch.blocks)?, 1, 1];
+        call.context.launch(function, grid, [self.launch.threads, 1, 1], self.launch.shared, &args)
+    }
+
+    /// How many blocks it has, and its packed arguments; for kernels that exchange nothing between blocks.
+    pub(super) fn member(&self, call: &CudaCall<'_>, kernel: &Kernel, bound: &Bound) -> Result<(u64, Vec<u8>)> {
+        let beside = Beside::new(call, &self.launch)?;
+        Ok((self.launch.blocks, self.args(call, kernel, bound, [0; 2], &beside).bytes().to_vec()))
+    }
+
+    fn args(&self, call: &CudaCall<'_>, kernel: &Kernel, bound: &Bound, matrices: [u64; 2], beside: &Beside) -> Args {
         let mut args = Args::new();
         for part in &self.args {
             match part {
@@ -225,13 +243,17 @@ impl Prepared {
                 Part::Open(Arg::RightMatrix) => {
                     args.pointer(matrices[1]);
                 }
-                Part::Open(arg) => push(&mut args, *arg, call, kernel, bound, &beside),
+                Part::Open(arg) => push(&mut args, *arg, call, kernel, bound, beside),
             }
         }
-        let blocks = u32::try_from(self.launch.blocks).ok().filter(|&blocks| blocks <= i32::MAX as u32);
-        let blocks = blocks.ok_or_else(|| Error::shape(&kernel.name, "more blocks than a grid can have"))?;
-        call.context.launch(function, [blocks, 1, 1], [self.launch.threads, 1, 1], self.launch.shared, &args)
+        args
     }
+}
+
+/// Blocks as a grid counts them.
+pub(super) fn grid(kernel: &Kernel, blocks: u64) -> Result<u32> {
+    let blocks = u32::try_from(blocks).ok().filter(|&blocks| blocks <= i32::MAX as u32);
+    blocks.ok_or_else(|| Error::shape(&kernel.name, "more blocks than a grid can have"))
 }
 
 /// Memory of a launch beside its operands. It may be let go of after the launch: the stream frees it behind the kernel.

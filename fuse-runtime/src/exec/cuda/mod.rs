@@ -5,6 +5,7 @@ mod bind;
 mod call;
 mod kernel_id;
 mod launch;
+mod list;
 mod matmul;
 mod run;
 mod scratch;
@@ -15,6 +16,7 @@ mod warm;
 
 pub(crate) use call::{Names, describe_fault};
 pub(crate) use launch::Functions;
+pub(crate) use list::{ListText, as_list};
 #[cfg(test)]
 pub(crate) use matmul::with_template;
 pub(crate) use run::{run, run_again, run_loop};

@@ -1,6 +1,7 @@
 //! Running a plan on a GPU: by its tape where such a call was taken down before, else step by step.
 
 use super::call::CudaCall;
+use super::list;
 use super::tape::{DeviceLoop, Found, Tape};
 use crate::cuda::{Context, take_down};
 use crate::device::Device;
@@ -19,6 +20,9 @@ use std::sync::{Arc, LazyLock};
 ///
 /// The first call of its kind is run step by step; the second is taken down as a [`Tape`], which it and those after it run.
 pub(crate) fn run(call: &Call<'_>, ordinal: usize) -> Result<Vec<RawTensor>> {
+    if let Some(results) = list::join(call, ordinal) {
+        return results;
+    }
     if !uses_tapes() {
         return run_steps(call, ordinal);
     }
@@ -39,6 +43,9 @@ pub(crate) fn run(call: &Call<'_>, ordinal: usize) -> Result<Vec<RawTensor>> {
 
 /// Runs a plan by its tape, if such a call was taken down before.
 pub(crate) fn run_again(call: &Call<'_>) -> Option<Result<Vec<RawTensor>>> {
+    if list::is_open() {
+        return None;
+    }
     match call.program.tapes.find(call) {
         Found::Tape(tape) if uses_tapes() => Some(tape.run(call)),
         _ => None,

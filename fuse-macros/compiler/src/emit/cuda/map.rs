@@ -21,27 +21,50 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
 }
 
 fn straight(w: &mut Writer, scope: &Scope<'_>) {
-    w.block(signature(scope, &THREADS.to_string(), &parameters(scope)), |w| {
-        prologue(w, scope, &Point);
-        let Some(walk) = scope.phases.walks.first() else { return };
-        w.line("const IDX accesses = (IDX)((outer.points + VEC - 1) / VEC);");
-        w.line(format!("const IDX first = (IDX)blockIdx.x * {} + threadIdx.x;", UNROLL * THREADS));
-        w.line(format!("fuse_at<RANK> at[{UNROLL}];"));
-        declare_reads(w, scope, &walk.fresh, "VEC", &UNROLL.to_string());
-        // All reads come before the first write: a result may lie where an operand did, and reads in flight hide latency.
-        each_access(w, |w| {
-            w.line("at[u] = fuse_unravel(access, outer);");
-            w.line("at[u].axis[RANK - 1] *= VEC;");
-            for leaf in elem_leaves(scope, &walk.fresh) {
-                w.line(read(scope, leaf));
-            }
-        });
-        each_access(w, |w| {
-            values(w, scope, walk);
-            for &store in &walk.stores {
-                w.line(write_back(scope, store));
-            }
-        });
+    w.block(signature(scope, &THREADS.to_string(), &parameters(scope)), |w| body(w, scope, "blockIdx.x"));
+}
+
+/// Writes a kernel that does for many sets of arguments what [`write`]'s does for one: a block finds the set it works for, and
+/// which of its blocks it is.
+pub(super) fn write_list(w: &mut Writer, scope: &Scope<'_>) {
+    let parameters = parameters(scope);
+    let fields: Vec<String> = parameters.iter().map(|parameter| format!("{parameter};")).collect();
+    w.line(format!("struct fuse_member {{\n    {}\n}};", fields.join("\n    ")));
+    w.line("// `end` is the first block behind those of a member.");
+    w.line("struct fuse_list { unsigned end[LIST]; fuse_member of[LIST]; };");
+    w.block(signature(scope, &THREADS.to_string(), &["const __grid_constant__ fuse_list list".to_owned()]), |w| {
+        w.line("int member = 0;");
+        w.line("for (int step = LIST / 2; step > 0; step /= 2)");
+        w.line("    if (list.end[member + step - 1] <= blockIdx.x) member += step;");
+        w.line("const unsigned block = blockIdx.x - (member > 0 ? list.end[member - 1] : 0);");
+        for parameter in &parameters {
+            let name = parameter.rsplit(' ').next().expect("a parameter has a name");
+            w.line(format!("const auto& {name} = list.of[member].{name};"));
+        }
+        body(w, scope, "block");
+    });
+}
+
+fn body(w: &mut Writer, scope: &Scope<'_>, block: &str) {
+    prologue(w, scope, &Point);
+    let Some(walk) = scope.phases.walks.first() else { return };
+    w.line("const IDX accesses = (IDX)((outer.points + VEC - 1) / VEC);");
+    w.line(format!("const IDX first = (IDX){block} * {} + threadIdx.x;", UNROLL * THREADS));
+    w.line(format!("fuse_at<RANK> at[{UNROLL}];"));
+    declare_reads(w, scope, &walk.fresh, "VEC", &UNROLL.to_string());
+    // All reads come before the first write: a result may lie where an operand did, and reads in flight hide latency.
+    each_access(w, |w| {
+        w.line("at[u] = fuse_unravel(access, outer);");
+        w.line("at[u].axis[RANK - 1] *= VEC;");
+        for leaf in elem_leaves(scope, &walk.fresh) {
+            w.line(read(scope, leaf));
+        }
+    });
+    each_access(w, |w| {
+        values(w, scope, walk);
+        for &store in &walk.stores {
+            w.line(write_back(scope, store));
+        }
     });
 }
 

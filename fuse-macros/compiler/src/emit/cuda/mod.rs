@@ -38,6 +38,14 @@ pub fn source<'p>(name: &str, plans: impl IntoIterator<Item = &'p Plan>) -> Stri
     format!("// {name}\n\n{helpers}{ops}{sections}")
 }
 
+/// The text of a kernel that does what the one map of a plan does for many sets of arguments at once, see [`abi::list`](crate::plan::abi::list).
+pub fn list(plan: &Plan, kernel: &Kernel) -> String {
+    let section = section(plan, kernel, map::write_list);
+    let helpers = helpers::needed(&section, is_generic(plan));
+    let ops: String = crate::op::helpers::needed_by(&section).iter().map(|h| format!("{}\n", h.text)).collect();
+    format!("// {}, for a list\n\n{helpers}{ops}{section}", plan.name)
+}
+
 fn step_text(plan: &Plan, step: &Step) -> String {
     match step {
         Step::Kernel(kernel) => section(plan, kernel, write_kernel),
