@@ -30,6 +30,7 @@ mod exec;
 pub mod layout;
 mod log;
 pub mod math;
+pub mod optim;
 pub mod philox;
 pub mod raw;
 pub mod reduce;

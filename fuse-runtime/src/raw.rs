@@ -129,6 +129,13 @@ impl RawTensor {
         RawTensor::from_storage(self.storage.clone(), self.dtype, layout, self.device)
     }
 
+    /// The same storage, held by nobody more, under another layout that must be inside of it.
+    pub(crate) fn relaid(self, layout: Layout) -> Self {
+        let out = RawTensor { layout, var: None, ..self };
+        out.assert_inside();
+        out
+    }
+
     /// The address of the first element, on the device of the tensor.
     pub fn address(&self) -> u64 {
         self.storage.address().wrapping_add_signed(self.layout.offset() as i64 * self.dtype.bytes() as i64)
