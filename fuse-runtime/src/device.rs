@@ -1,12 +1,12 @@
-//! Devices and their random generators.
+//! Devices.
 
 use crate::cuda::Context;
 use crate::error::{Error, ErrorKind, Result};
+use crate::generator::{Generator, draw_blocks, with_generator};
 use crate::philox;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Where the data of a tensor lives and its ops run.
 ///
@@ -126,12 +126,31 @@ impl Device {
     /// assert_eq!(device.draw(100), first);
     /// ```
     pub fn manual_seed(&self, seed: u64) {
-        with_generator(*self, |generator| *generator = Generator { seed, offset: 0 });
+        self.set_generator(Generator::new(seed));
+    }
+
+    /// The generator of this device as it is now, to be kept and set again.
+    ///
+    /// ```
+    /// use fuse_runtime::prelude::*;
+    /// let device = Device::cpu();
+    /// let state = device.generator();
+    /// let first = Tensor::<f32, 1>::rand([4], device);
+    /// device.set_generator(state);
+    /// assert_eq!(Tensor::<f32, 1>::rand([4], device).to_vec(), first.to_vec());
+    /// ```
+    pub fn generator(&self) -> Generator {
+        with_generator(*self, |generator| *generator)
+    }
+
+    /// Has this device go on from the state of a generator.
+    pub fn set_generator(&self, generator: Generator) {
+        with_generator(*self, |own| *own = generator);
     }
 
     /// The seed this device draws from.
     pub fn initial_seed(&self) -> u64 {
-        with_generator(*self, |generator| generator.seed)
+        self.generator().initial_seed()
     }
 
     /// Takes `elements` random numbers from the generator: the `(seed, offset)` of the draw, see [`philox`].
@@ -139,13 +158,9 @@ impl Device {
         self.draw_blocks(philox::blocks_of(elements))
     }
 
-    /// Takes `blocks` blocks of four random numbers from the generator.
+    /// Takes `blocks` blocks of four random numbers from the generator, inside of [`Generator::scope`] from that one.
     pub fn draw_blocks(&self, blocks: u64) -> (u64, u64) {
-        with_generator(*self, |generator| {
-            let offset = generator.offset;
-            generator.offset = offset.wrapping_add(blocks);
-            (generator.seed, offset)
-        })
+        draw_blocks(*self, blocks)
     }
 }
 
@@ -178,36 +193,9 @@ impl From<&Device> for Device {
     }
 }
 
-/// A position in the random numbers of a seed.
-#[derive(Clone, Copy)]
-struct Generator {
-    seed: u64,
-    offset: u64,
-}
-
-static GENERATORS: Mutex<BTreeMap<Device, Generator>> = Mutex::new(BTreeMap::new());
-
-fn with_generator<R>(device: Device, body: impl FnOnce(&mut Generator) -> R) -> R {
-    // PyTorch's default seed, so that an unseeded program is repeatable.
-    const DEFAULT: Generator = Generator { seed: 67_280_421_310_721, offset: 0 };
-    let mut generators = GENERATORS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    body(generators.entry(device).or_insert(DEFAULT))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn draws_of_n_elements_advance_by_whole_blocks() {
-        // A device of its own, since tests share the generator of the processor.
-        let device = Device(Place::Cuda(usize::MAX));
-        device.manual_seed(3);
-        assert_eq!(device.draw(5), (3, 0));
-        assert_eq!(device.draw(1), (3, 2));
-        assert_eq!(device.draw(0), (3, 3));
-        assert_eq!(device.draw(0), (3, 3));
-    }
 
     #[test]
     fn unknown_names_say_what_is_known() {
