@@ -19,6 +19,8 @@
 // Emitted code names the crate, and so do the tests of this crate.
 extern crate self as fuse_runtime;
 
+#[cfg(feature = "safetensors")]
+mod checkpoint;
 mod copy;
 pub mod cuda;
 pub mod device;
@@ -27,6 +29,7 @@ pub mod eager;
 mod env;
 pub mod error;
 mod exec;
+mod generator;
 pub mod layout;
 mod log;
 pub mod math;
@@ -44,11 +47,14 @@ mod tape;
 pub mod tensor;
 mod tune;
 
+#[cfg(feature = "safetensors")]
+pub use checkpoint::Checkpoint;
 pub use device::Device;
 pub use dtype::{Bits, Element, Float, Int, Num};
 pub use error::{Error, ErrorKind, Result};
 pub use fuse_compiler::report::{self, Explanation};
 pub use fuse_macros::compile;
+pub use generator::Generator;
 pub use layout::Layout;
 pub use raw::RawTensor;
 pub use stream::Stream;

@@ -73,19 +73,26 @@ impl Tensors {
     ///
     /// Fails with an [`Error`] of kind `Io` if there is none, or if it has another element type or rank.
     pub fn get<T: Element, const R: usize>(&self, name: &str) -> Result<Tensor<T, R>> {
-        let fail = |text: String| Error::io(self.path.display(), text);
-        let raw = match self.entries.get(name) {
-            None => return Err(fail(format!("there is no tensor `{name}`"))),
-            Some(Entry::Unknown(dtype)) => {
-                return Err(fail(format!("`{name}` is of {dtype}, which no tensor can hold")));
-            }
-            Some(Entry::Known(raw)) => raw,
-        };
+        let raw = self.untyped(name)?;
         if (raw.dtype(), raw.shape().len()) != (T::DTYPE, R) {
             let found = format!("`{name}` is {}{:?}", raw.dtype(), raw.shape());
-            return Err(fail(format!("{found} and not of {} with rank {R}", T::DTYPE)));
+            return Err(self.fail(format!("{found} and not of {} with rank {R}", T::DTYPE)));
         }
         Ok(Tensor::from_raw(raw.clone()))
+    }
+
+    /// The tensor of a name, or an error that says why there is none.
+    pub(crate) fn untyped(&self, name: &str) -> Result<&RawTensor> {
+        match self.entries.get(name) {
+            None => Err(self.fail(format!("there is no tensor `{name}`"))),
+            Some(Entry::Unknown(dtype)) => Err(self.fail(format!("`{name}` is of {dtype}, which no tensor can hold"))),
+            Some(Entry::Known(raw)) => Ok(raw),
+        }
+    }
+
+    /// An error about the file.
+    pub(crate) fn fail(&self, text: String) -> Error {
+        Error::io(self.path.display(), text)
     }
 
     /// The untyped tensor called `name`, if there is one whose element type is known.
@@ -149,13 +156,20 @@ fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let outcome = fs::File::create(&name).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()?;
-        fs::rename(&name, path)
+        fs::rename(&name, path)?;
+        sync_folder(path)
     });
     if outcome.is_err() {
         // Nothing is lost if it cannot be removed: it has a name of its own.
         let _ = fs::remove_file(&name);
     }
     outcome
+}
+
+/// Has the new name of a file written to the disk, too, where the system can be asked to.
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if cfg!(unix) { fs::File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
 const DTYPES: [(DType, Dtype); 8] = [
