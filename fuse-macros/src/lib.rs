@@ -15,7 +15,7 @@ use proc_macro::TokenStream;
 ///
 /// | option | values, the default first | meaning |
 /// |---|---|---|
-/// | `mode` | `"default"`, `"reduce-overhead"`, `"max-autotune"` | what a call is tuned for: `"reduce-overhead"` launches a call that comes again with the same layouts as one CUDA graph; `"max-autotune"` times the ways of walking each kernel at its first call, and takes the fastest |
+/// | `mode` | `"default"`, `"reduce-overhead"`, `"max-autotune"` | what a call is tuned for: `"reduce-overhead"` launches a call that comes again with the same layouts as one CUDA graph; `"max-autotune"` does the same with the fastest of the ways of walking each kernel, which its first call times |
 /// | `backend` | `"auto"`, `"eager"` | `"eager"` runs the original, op by op |
 /// | `dynamic` | `true`, `false` | whether extents may differ from call to call: `false` compiles every size for itself, `true` none before it comes again; else the first size is, and the others share kernels |
 /// | `fullgraph`, `deny(breaks)` | | a graph break is a compile error at its tokens |

@@ -69,7 +69,7 @@ macro_rules! words {
     };
 }
 
-/// The most CUDA graphs that `mode = "reduce-overhead"` keeps of one plan, for calls of different layouts.
+/// The most CUDA graphs that are kept of one plan, for calls of different layouts.
 pub const GRAPHS_OF_A_PLAN: usize = 16;
 /// The most it keeps in a process.
 pub const GRAPHS_IN_ALL: usize = 256;
@@ -81,8 +81,15 @@ words! {
         Default = "default",
         /// Launches replayed as one CUDA graph.
         ReduceOverhead = "reduce-overhead",
-        /// Kernels chosen by timing them.
+        /// The same, with kernels chosen by timing them.
         MaxAutotune = "max-autotune",
+    }
+}
+
+impl Mode {
+    /// Whether a call that comes again is launched as a CUDA graph.
+    pub fn uses_graphs(self) -> bool {
+        self != Mode::Default
     }
 }
 

@@ -87,7 +87,7 @@ impl Explanation {
 
     /// The same with what its mode means for a call.
     pub fn in_mode(mut self, mode: Mode) -> Self {
-        if mode == Mode::ReduceOverhead {
+        if mode.uses_graphs() {
             self.notes.push(format!(
                 "a graph that is called again with the same layouts is launched as one CUDA graph; {GRAPHS_OF_A_PLAN} of them are \
                  kept of a graph and {GRAPHS_IN_ALL} in all, beyond that launches are made one by one"

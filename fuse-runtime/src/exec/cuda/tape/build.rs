@@ -13,7 +13,6 @@ use crate::layout::Layout;
 use crate::raw::RawTensor;
 use crate::rt::Draw;
 use crate::storage::{CudaBuffer, Storage};
-use fuse_compiler::options::Mode;
 use fuse_compiler::plan::BufClass;
 use std::sync::Arc;
 
@@ -63,7 +62,7 @@ impl TakenDown<'_> {
     /// The tape of what a context has taken down, to be run on another.
     pub fn tape(self, context: &Arc<Context>, ordinal: usize, tracing: &Context) -> Tape {
         let (events, counters) = tracing.traced();
-        let graphs = self.call.program.mode == Mode::ReduceOverhead;
+        let graphs = self.call.program.mode.uses_graphs();
         let map = Map::new(self.arguments, self.results, &events, graphs);
         let touches: Vec<Vec<Touch>> = events.iter().filter_map(|event| map.touches(event)).collect();
         let repeated = events.iter().filter(|event| event.is_op()).position(|event| matches!(event, Traced::Loop(_)));
