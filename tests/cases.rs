@@ -28,5 +28,5 @@ mod cases {
     /// What every theme uses.
     pub(crate) use crate::common::device;
     pub(crate) use fuse_runtime::prelude::*;
-    pub(crate) use harness::{Outputs, Trap, bf, hf, scalar, tensor, traps};
+    pub(crate) use harness::{Outputs, Trap, alone, bf, hf, scalar, tensor, traps};
 }

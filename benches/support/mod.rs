@@ -35,9 +35,11 @@ pub fn device(name: Option<&str>) -> Device {
 
 /// Values as weights have them, which come from the host: making them takes no kernel.
 pub fn values<T: Float, const R: usize>(shape: [usize; R], device: Device) -> Tensor<T, R> {
-    let fan_in = shape[R - 1] as f64;
-    let value = |k: usize| T::from_f64(((k * 7919 % 1999) as f64 / 999.0 - 1.0) * fan_in.powf(-0.5));
-    Tensor::from_vec((0..shape.iter().product()).map(value).collect(), shape, device)
+    const PERIOD: usize = 1999;
+    let scale = (shape[R - 1] as f64).powf(-0.5);
+    let value = |k: usize| T::from_f64(((k * 7919 % PERIOD) as f64 / 999.0 - 1.0) * scale);
+    let values: Vec<T> = (0..PERIOD).map(value).collect();
+    Tensor::from_vec(values.into_iter().cycle().take(shape.iter().product()).collect(), shape, device)
 }
 
 /// A transformer block whose weights come from the host.

@@ -57,6 +57,23 @@ pub struct Trap<I> {
     pointwise: bool,
 }
 
+/// Plays a test in a process of its own where a GPU is asked: what a kernel has met there is told to whoever reads next, and
+/// that may be another test.
+pub fn alone(test: &str, body: impl FnOnce()) {
+    const ALONE: &str = "FUSE_TEST_ALONE";
+    if device().is_cpu() || std::env::var_os(ALONE).is_some() {
+        return body();
+    }
+    let program = std::env::current_exe().expect("the binary knows where it is");
+    let output = std::process::Command::new(program)
+        .args([test, "--exact", "--nocapture", "--test-threads=1"])
+        .env(ALONE, "1")
+        .output()
+        .expect("the binary runs again");
+    let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
 impl<I: Inputs> Trap<I> {
     /// A function that can be run so.
     pub fn new(runs: Vec<Run<I>>) -> Self {

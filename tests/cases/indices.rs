@@ -34,6 +34,10 @@ fn weight() -> Tensor<f32, 2> {
 
 #[test]
 fn case_089_indices_out_of_range() {
+    alone("cases::indices::case_089_indices_out_of_range", indices_out_of_range);
+}
+
+fn indices_out_of_range() {
     let kind = ErrorKind::Index;
     for wrong in [vec![1i64, -3, 3], vec![4]] {
         let index = Tensor::from(wrong);

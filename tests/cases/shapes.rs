@@ -97,8 +97,15 @@ fn a_scalar_along_an_axis_is_one_element() {
     variance_of_one::trap().exactly((x(),), [f32::NAN; 2].map(scalar));
     let want = [3.0f32, 3.0, 6.0, 6.0, 4.0].map(scalar);
     scalar_at::trap().exactly((x(), scalar(0i64), Tensor::from([0i64])), want);
-    scalar_at::trap().refuses((x(), scalar(1i64), Tensor::from([0i64])), ErrorKind::Index);
     scalar_at::trap().refuses((x(), scalar(0i64), Tensor::from([0i64, 0])), ErrorKind::Shape);
+}
+
+#[test]
+fn a_scalar_has_one_position() {
+    alone("cases::shapes::a_scalar_has_one_position", || {
+        let inputs = (scalar(3.0f32), scalar(1i64), Tensor::from([0i64]));
+        scalar_at::trap().refuses(inputs, ErrorKind::Index);
+    });
 }
 
 /// What has no meaning without an axis is refused, as in PyTorch.
