@@ -68,5 +68,6 @@ pub(crate) use graph::{Graph, Node, Work, graphs};
 pub(crate) use lanes::{Lane, several_lanes};
 pub(crate) use matmul::{Matmul, Matrix, Product};
 pub(crate) use module::Function;
+pub(crate) use nvrtc::compiles;
 pub(crate) use recorder::{RECORDER, Recorded};
 pub(crate) use trace::{COUNTERS, TRACING, Traced, block_of, take_down};

@@ -101,6 +101,15 @@ impl Context {
         })
     }
 
+    /// A kernel of which there is machine code for this device.
+    pub(crate) fn compiled_function(&self, code: &[u8], entry: &str) -> Result<Function> {
+        match &self.backend {
+            Backend::Real(real) => real.load(code, entry, self.facts().driver_version),
+            Backend::Recording(_) => Ok(Function::unloaded(entry)),
+            Backend::Tracing(tracer) => tracer.target().compiled_function(code, entry),
+        }
+    }
+
     /// Launches `f` on the stream; `shared` is the dynamic shared memory of a block in bytes. An empty grid is no launch.
     ///
     /// The caller vouches that the arguments are the kernel's and that what they point at is large enough.

@@ -5,14 +5,10 @@ use super::libraries::open_for_good;
 use crate::error::{Error, Result};
 use crate::log::{self, Topic};
 use cudarc::nvrtc::sys::{self, nvrtcResult};
+use fuse_compiler::emit::cuda::compile;
 use std::ffi::{CStr, CString, c_char};
 use std::sync::OnceLock;
 use std::time::Instant;
-
-/// The arithmetic of a Rust scalar: subnormals kept, division and square root rounded correctly.
-/// Sources need no headers, and what they define without `__global__` or `__host__` is meant for the device.
-const OPTIONS: [&str; 6] =
-    ["-ftz=false", "-prec-div=true", "-prec-sqrt=true", "--std=c++17", "-lineinfo", "-default-device"];
 
 /// A result of the library, or what it wrote about the failure.
 type Logged<T> = std::result::Result<T, String>;
@@ -55,6 +51,11 @@ impl Nvrtc {
     }
 }
 
+/// Whether there is a compiler in this process.
+pub(crate) fn compiles() -> bool {
+    Nvrtc::detect().is_some()
+}
+
 /// The one message for a machine without the library that meets a kernel it has no cubin of.
 pub(super) fn missing(program: &Program) -> Error {
     Error::compile(format!(
@@ -94,7 +95,9 @@ fn compile_text(program: &Program, source: &str) -> Logged<Vec<u8>> {
 }
 
 fn create(program: &Program, source: &str) -> Logged<Handle> {
-    let (source, name) = (c_string(with_defines(program, source))?, c_string(format!("{}.cu", program.name))?);
+    let defines = program.defines.iter().map(|(name, value)| (*name, value.as_str()));
+    let (source, name) =
+        (c_string(compile::with_defines(program.name, defines, source))?, c_string(format!("{}.cu", program.name))?);
     let mut handle = Handle(std::ptr::null_mut());
     let (no_headers, no_names) = (std::ptr::null(), std::ptr::null());
     // SAFETY: both texts end with a zero byte and are copied; there are no headers.
@@ -104,17 +107,7 @@ fn create(program: &Program, source: &str) -> Logged<Handle> {
 
 /// Everything the library is told beside the source.
 pub(super) fn options(program: &Program) -> impl Iterator<Item = String> {
-    let own = [format!("--gpu-architecture={}", program.arch), format!("-fmad={}", program.contract)];
-    own.into_iter().chain(OPTIONS.map(String::from))
-}
-
-/// The source after its defines, with its own line numbers.
-///
-/// As `-D` options they would also be seen by the library's built-in header, which has templates over a `T`.
-fn with_defines(program: &Program, source: &str) -> String {
-    let defines = program.defines.iter().map(|(name, value)| format!("#define {name} {value}\n"));
-    let own_lines = format!("#line 1 \"{}.cu\"\n", program.name);
-    defines.chain([own_lines, source.to_owned()]).collect()
+    compile::options(program.arch, program.contract)
 }
 
 fn c_string(text: String) -> Logged<CString> {

@@ -1,11 +1,15 @@
 //! A plan made ready: concrete element types, and the interpreted side of its kernels.
 
+<<<<<<< HEAD
 use super::cuda::{Functions, ListText, Names, Tapes};
 use super::instantiate;
+=======
+use super::cuda::{Ahead, Functions, Names, Tapes};
+>>>>>>> 3cb36ea (Embed kernels that are compiled while a crate is built)
 use super::interp::Interp;
 use crate::rt::DynBody;
 use fuse_compiler::options::Mode;
-use fuse_compiler::plan::{BufClass, Kernel, Plan, Step, abi};
+use fuse_compiler::plan::{BufClass, Kernel, Plan, Step, abi, instantiate};
 use fuse_compiler::types::DType;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -51,7 +55,7 @@ impl Program {
             plan,
             params: params.to_vec(),
             mode: Mode::Default,
-            functions: Functions::new(None),
+            functions: Functions::new(None, Ahead::default()),
             interpreted: OnceLock::new(),
             source: OnceLock::new(),
             list_text: OnceLock::new(),
@@ -68,9 +72,9 @@ impl Program {
         Program { mode, ..self }
     }
 
-    /// The same with kernels whose extents differ from call to call, or do not, where the attribute says so.
-    pub fn with_dynamic(self, dynamic: Option<bool>) -> Self {
-        Program { functions: Functions::new(dynamic), ..self }
+    /// The same with kernels as the attribute wants them, some of which may be compiled already.
+    pub fn with_functions(self, functions: Functions) -> Self {
+        Program { functions, ..self }
     }
 
     /// The CUDA text.

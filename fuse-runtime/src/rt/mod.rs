@@ -1,6 +1,7 @@
 //! What emitted code talks to. Public for the macro, not for people: names here may change with any version.
 
 mod body;
+mod cubin;
 mod device_loop;
 mod glue;
 mod graph;
@@ -18,8 +19,10 @@ pub use crate::math;
 pub use crate::reduce;
 pub use crate::tape::{vjp, vjp_untyped};
 pub use body::{BLOCK, Body, DynBody};
+pub use cubin::Cubin;
 pub use device_loop::while_loop;
 pub use fuse_compiler::options::Mode;
+pub use fuse_compiler::types::DType;
 pub use glue::{WeakScalar, check_dim, fallible, launched, replace, solve_dim, weak_scalar};
 pub use graph::run_graph;
 pub use host::{HostInt, int, wants_eager};

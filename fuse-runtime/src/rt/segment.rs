@@ -1,9 +1,9 @@
 //! The run-time side of one graph of a compiled function.
 
-use super::{DynBody, Scalar};
+use super::{Cubin, DynBody, Scalar};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::exec::{self, Call, Program};
+use crate::exec::{self, Ahead, Call, Functions, Program};
 use crate::raw::RawTensor;
 use fuse_compiler::options::Mode;
 use fuse_compiler::plan::Plan;
@@ -18,6 +18,7 @@ pub struct Segment {
     plans: &'static [&'static str],
     cuda: &'static str,
     config: Config,
+    cubins: &'static [Cubin],
     read: OnceLock<Vec<Plan>>,
     programs: RwLock<Vec<Arc<Instance>>>,
 }
@@ -70,7 +71,17 @@ impl Segment {
 
     /// The same with what the attribute says.
     pub const fn configured(plans: &'static [&'static str], cuda: &'static str, config: Config) -> Self {
-        Segment { plans, cuda, config, read: OnceLock::new(), programs: RwLock::new(Vec::new()) }
+        Segment::compiled(plans, cuda, config, &[])
+    }
+
+    /// The same with kernels that were compiled while the crate was built.
+    pub const fn compiled(
+        plans: &'static [&'static str],
+        cuda: &'static str,
+        config: Config,
+        cubins: &'static [Cubin],
+    ) -> Self {
+        Segment { plans, cuda, config, cubins, read: OnceLock::new(), programs: RwLock::new(Vec::new()) }
     }
 
     /// Runs the graph. After an error no tensor has changed.
@@ -120,8 +131,9 @@ impl Segment {
         }
         let mode = self.mode();
         let dynamic = self.config.dynamic;
+        let functions = || Functions::new(dynamic, Ahead::of(self.cubins, params));
         let program =
-            |plan: &Plan| Program::new(plan, params).with_source(self.cuda).with_mode(mode).with_dynamic(dynamic);
+            |plan: &Plan| Program::new(plan, params).with_source(self.cuda).with_mode(mode).with_functions(functions());
         let programs = self.plans().iter().map(program).collect();
         let made = Arc::new(Instance { params: params.to_vec(), programs });
         let mut list = self.programs.write().unwrap_or_else(|poisoned| poisoned.into_inner());

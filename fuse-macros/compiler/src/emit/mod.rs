@@ -1,5 +1,7 @@
 //! From plans to text: CUDA C++ for the JIT, Rust loops and host code for the user's crate.
 
+#[cfg(feature = "cubins")]
+pub mod cubins;
 pub mod cuda;
 #[cfg(feature = "syn")]
 pub mod host;

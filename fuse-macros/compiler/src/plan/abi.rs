@@ -3,6 +3,7 @@
 //! The emitter writes parameter lists from [`arguments`], the launcher fills them in the same order, so the two cannot
 //! disagree. What depends on the layouts of a call is a [`Variant`]: it becomes defines when the text is compiled.
 
+mod ahead;
 mod candidates;
 mod geometry;
 pub mod list;
@@ -16,6 +17,7 @@ mod texts;
 mod variant;
 mod walk;
 
+pub use ahead::{MOST_AHEAD, ahead, ahead_of_product};
 pub use candidates::{Candidate, Way};
 pub use geometry::{Access, Geometry, is_turnable};
 pub use pack::{inner, outer, strides};

@@ -6,10 +6,12 @@
 //! domain. So kernel text holds no index arithmetic beyond strides, and transposes, slices and broadcasts are free.
 
 pub mod abi;
+mod instantiate;
 mod phases;
 pub mod print;
 pub mod verify;
 
+pub use instantiate::instantiate;
 pub use phases::{Phase, Phases};
 
 use crate::graph::{Place, SymDef};

@@ -1,15 +1,17 @@
 //! One launch of a generated kernel.
 
+use super::ahead::Ahead;
 use super::bind::{Bound, bind};
 use super::call::CudaCall;
 use super::kernel_id::KernelId;
 use super::scratch::counters;
 use super::texts::KernelTexts;
 use super::tune::Tuned;
-use crate::cuda::{Args, Buffer, Function, Mark};
+use crate::cuda::{self, Args, Buffer, Function, Mark};
 use crate::error::{Error, Result};
 use crate::exec::buffers::Buffers;
 use crate::rt::{Scalar, scalar_as};
+use fuse_compiler::emit::cuda::compile::name_and_value;
 use fuse_compiler::plan::abi::{self, Arg, Choice, Geometry, Launch, Variant};
 use fuse_compiler::plan::{Expr, Kernel, Matmul, Phases};
 use fuse_compiler::types::DType;
@@ -35,10 +37,10 @@ type PreparedKey = (usize, KernelId, Geometry);
 const PREPARED: usize = 256;
 
 impl Functions {
-    /// Nothing yet; `dynamic` is that of the attribute.
-    pub fn new(dynamic: Option<bool>) -> Self {
+    /// What was compiled ahead; `dynamic` is that of the attribute.
+    pub fn new(dynamic: Option<bool>, ahead: Ahead) -> Self {
         Functions {
-            texts: KernelTexts::new(dynamic),
+            texts: KernelTexts::new(dynamic, ahead),
             tuned: Tuned::default(),
             loaded: RwLock::default(),
             prepared: RwLock::default(),
@@ -51,11 +53,26 @@ impl Functions {
         if let Some(function) = read(&self.loaded).get(&key) {
             return Ok(function.clone());
         }
-        let defines = variant.defines(kernel, call.params);
-        let defines: Vec<(&str, String)> = defines.iter().map(|define| name_and_value(define)).collect();
-        let function = call.context.function(call.source, &kernel.name, &defines, call.contract)?;
+        let function = match self.texts.ahead.code(kernel, &call.context.facts().arch, variant) {
+            Some(code) => call.context.compiled_function(code, &kernel.name)?,
+            None => {
+                let defines = variant.defines(kernel, call.params);
+                let defines = defines.iter().map(|define| name_and_value(define));
+                let defines: Vec<(&str, String)> = defines.map(|(name, value)| (name, value.to_owned())).collect();
+                call.context.function(call.source, &kernel.name, &defines, call.contract)?
+            }
+        };
         write(&self.loaded).insert(key, function.clone());
         Ok(function)
+    }
+
+    /// The text of a kernel for collapsed axes. Where nothing can be compiled it is one for which there is machine code.
+    fn text(&self, call: &CudaCall<'_>, kernel: &Kernel, best: &Variant, axes: &Geometry, often: bool) -> Choice {
+        let choice = self.texts.choose(call, kernel, best, axes, often);
+        if self.texts.ahead.is_empty() || cuda::compiles() || self.get(call, kernel, &choice.variant).is_ok() {
+            return choice;
+        }
+        self.texts.compiled_before(call, kernel, best, axes).unwrap_or(choice)
     }
 
     /// Whether a kernel was loaded on a device.
@@ -114,6 +131,7 @@ fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+<<<<<<< HEAD
 pub(super) fn name_and_value(define: &str) -> (&str, String) {
     match define.split_once('=') {
         Some((name, value)) => (name, value.to_owned()),
@@ -121,6 +139,8 @@ pub(super) fn name_and_value(define: &str) -> (&str, String) {
     }
 }
 
+=======
+>>>>>>> 3cb36ea (Embed kernels that are compiled while a crate is built)
 /// Launches a generated kernel.
 pub(super) fn launch_kernel(call: &CudaCall<'_>, kernel: &Kernel, buffers: &mut Buffers<'_>) -> Result<()> {
     let bound = bind(kernel, buffers, call.sizes)?;
@@ -152,7 +172,7 @@ impl Prepared {
     fn kernel(call: &CudaCall<'_>, kernel: &Kernel, geometry: &Geometry, often: bool) -> Result<Self> {
         let axes = geometry.collapse(kernel);
         let best = call.best(kernel, &axes);
-        let Choice { variant, may_change } = call.functions.texts.choose(call.ordinal, kernel, &best, &axes, often);
+        let Choice { variant, may_change } = call.functions.text(call, kernel, &best, &axes, often);
         Ok(Prepared { may_change, ..Prepared::walked(call, kernel, &axes, &variant)? })
     }
 
@@ -174,7 +194,7 @@ impl Prepared {
     fn product(call: &CudaCall<'_>, matmul: &Matmul, axes: &Geometry, often: bool) -> Result<Self> {
         let kernel = &matmul.epilogue;
         let best = Variant::product(kernel, matmul.dtype, axes);
-        let Choice { variant, may_change } = call.functions.texts.choose(call.ordinal, kernel, &best, axes, often);
+        let Choice { variant, may_change } = call.functions.text(call, kernel, &best, axes, often);
         let launch = variant.launch_product(axes);
         let args = abi::matmul_arguments(kernel);
         let prepared = Prepared::new(call, kernel, (axes, &variant), launch, args, axes.rows() == 0)?;

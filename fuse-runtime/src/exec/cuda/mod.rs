@@ -1,6 +1,7 @@
 //! Kernels on a GPU: operands become addresses and strides, layouts choose a variant of the text, and what the variant
 //! needs is packed in the order the emitter wrote it.
 
+mod ahead;
 mod bind;
 mod call;
 mod kernel_id;
@@ -14,6 +15,7 @@ mod texts;
 mod tune;
 mod warm;
 
+pub(crate) use ahead::Ahead;
 pub(crate) use call::{Names, describe_fault};
 pub(crate) use launch::Functions;
 pub(crate) use list::{ListText, as_list};

@@ -3,6 +3,7 @@
 //! Every section compiles on its own with `-DKERNEL_name` and the defines of its variant, see [`crate::plan::abi`].
 
 mod column;
+pub mod compile;
 mod finish;
 mod helpers;
 mod line;

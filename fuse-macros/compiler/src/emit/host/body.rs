@@ -6,6 +6,7 @@ use crate::emit::loops;
 use crate::options::Mode;
 use crate::parse::{Entry, Launch, Loop, Out, Piece, Program, Size, Step};
 use crate::pipeline::Compiled;
+use crate::plan::Plan;
 use crate::types::DType;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -28,9 +29,11 @@ impl Body<'_> {
         let entry: TokenStream = self.program().entry.iter().map(|entry| self.entry(entry)).collect();
         let steps = self.steps(&self.program().body);
         let eager = &self.eager;
+        let cubins_change = cubins_change();
         let body = quote! {
             // A change of the variable has the function compiled, and its stages shown, again.
             let _ = ::core::option_env!("FUSE_DUMP");
+            #cubins_change
             if ::fuse_runtime::rt::wants_eager() {
                 return #eager;
             }
@@ -181,9 +184,13 @@ impl Body<'_> {
         let items = plans.iter().map(loops::tokens);
         let texts = plans.iter().map(|plan| raw_string(&ron::to_string(plan).expect("a plan is plain data")));
         let (cuda, config) = (self.cuda, self.config());
-        let made = match &config {
-            None => quote!(new(&[#(#texts),*], #cuda)),
-            Some(config) => quote!(configured(&[#(#texts),*], #cuda, #config)),
+        let made = match (cubins(plans), config) {
+            (None, None) => quote!(new(&[#(#texts),*], #cuda)),
+            (None, Some(config)) => quote!(configured(&[#(#texts),*], #cuda, #config)),
+            (Some(cubins), config) => {
+                let config = config.unwrap_or_else(|| quote!(::fuse_runtime::rt::Config::DEFAULT));
+                quote!(compiled(&[#(#texts),*], #cuda, #config, &[#cubins]))
+            }
         };
         quote! {
             #(#items)*
@@ -246,6 +253,37 @@ impl Body<'_> {
             }
         }
     }
+}
+
+/// The machine code of a graph's kernels, where some was compiled.
+#[cfg(feature = "cubins")]
+fn cubins(plans: &[Plan]) -> Option<TokenStream> {
+    let cubins = crate::emit::cubins::of(plans);
+    let entries = cubins.iter().map(|cubin| {
+        let (kernel, arch, code) = (&cubin.kernel, &cubin.arch, Literal::byte_string(&cubin.code));
+        let params = cubin.params.iter().map(|dtype| format_ident!("{dtype:?}"));
+        let variant = raw_string(&ron::to_string(&cubin.variant).expect("a variant is plain data"));
+        quote! {
+            ::fuse_runtime::rt::Cubin {
+                kernel: #kernel,
+                arch: #arch,
+                params: &[#(::fuse_runtime::rt::DType::#params),*],
+                variant: #variant,
+                code: #code,
+            }
+        }
+    });
+    (!cubins.is_empty()).then(|| quote!(#(#entries),*))
+}
+
+#[cfg(not(feature = "cubins"))]
+fn cubins(_: &[Plan]) -> Option<TokenStream> {
+    None
+}
+
+/// Has the function compiled again when the architectures change, where some may be asked for.
+fn cubins_change() -> Option<TokenStream> {
+    cfg!(feature = "cubins").then(|| quote!(let _ = ::core::option_env!("FUSE_ARCHS");))
 }
 
 /// The variable of a result before it has a type.

@@ -101,7 +101,8 @@ impl Variant {
     }
 }
 
-fn distinct(variants: impl Iterator<Item = Variant>) -> Vec<Variant> {
+/// Each variant once, where it comes first.
+pub(super) fn distinct(variants: impl Iterator<Item = Variant>) -> Vec<Variant> {
     let mut all: Vec<Variant> = vec![];
     for variant in variants {
         if !all.contains(&variant) {

@@ -4,6 +4,7 @@ use super::variant::{step, vector};
 use super::{Access, BATCH_AXES, Geometry, Launch, PARTS, Step, Variant, Walk, ceil_div};
 use crate::plan::Kernel;
 use crate::types::DType;
+use serde::{Deserialize, Serialize};
 
 /// Rows and columns of the product that a block computes, where there are enough blocks.
 const LARGE_TILE: u32 = 128;
@@ -30,7 +31,7 @@ pub fn has_few_rows(m: i64, bytes: usize) -> bool {
 }
 
 /// How an operand of a product lies in memory, as its tiles are filled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Lie {
     /// Anyhow: elements are read one by one.
     Apart = 0,

@@ -106,7 +106,7 @@ impl Variant {
     }
 
     /// Which operands are turned.
-    fn turned(&self) -> impl Iterator<Item = bool> {
+    pub(super) fn turned(&self) -> impl Iterator<Item = bool> {
         self.steps.iter().map(|step| *step == Step::Across)
     }
 }

@@ -20,6 +20,8 @@ const SMALL: i64 = 1 << 14;
 /// The texts of one kernel on one device.
 #[derive(Debug, Default)]
 pub struct Texts {
+    /// Compiled before the process began.
+    ahead: Vec<Variant>,
     own: Vec<Variant>,
     shared: Vec<Variant>,
 }
@@ -57,9 +59,22 @@ impl Texts {
         OWN + SHARED * grids
     }
 
+    /// With texts that were compiled before.
+    pub fn with(ahead: Vec<Variant>) -> Texts {
+        Texts { ahead, ..Texts::default() }
+    }
+
+    /// The text for a layout where nothing can be compiled: one that was compiled before.
+    pub fn compiled_before(&self, kernel: &Kernel, wish: Wish<'_>) -> Option<Variant> {
+        let (best, plainest) = (wish.best, Variant::plainest(kernel));
+        let serving = self.ahead.iter().filter(|text| *text == best || text.serves(kernel, best, wish.axes));
+        let any = self.ahead.iter().find(|text| **text == plainest);
+        serving.max_by_key(|text| likeness(text, best)).or(any).cloned()
+    }
+
     /// The text for a layout, which is there from now on.
     pub fn choose(&mut self, kernel: &Kernel, wish: Wish<'_>) -> Choice {
-        let first = self.own.is_empty() && self.shared.is_empty() && wish.dynamic != Some(true);
+        let first = self.all().next().is_none() && wish.dynamic != Some(true);
         let room = self.own.len() < OWN && wish.axes.rows() * wish.axes.len() >= SMALL;
         if wish.dynamic == Some(false) || self.all().any(|text| text == wish.best) {
             return Choice { variant: wish.best.clone(), may_change: false };
@@ -73,13 +88,13 @@ impl Texts {
     }
 
     fn all(&self) -> impl Iterator<Item = &Variant> {
-        self.own.iter().chain(&self.shared)
+        self.own.iter().chain(&self.shared).chain(&self.ahead)
     }
 
     /// The text most like the best one among those that serve a layout.
     fn serving(&self, kernel: &Kernel, wish: Wish<'_>) -> Option<&Variant> {
-        let likeness = |text: &&Variant| (text.walk == wish.best.walk, text.vec, !text.wide);
-        self.all().filter(|text| text.serves(kernel, wish.best, wish.axes)).max_by_key(likeness)
+        let serving = self.all().filter(|text| text.serves(kernel, wish.best, wish.axes));
+        serving.max_by_key(|text| likeness(text, wish.best))
     }
 
     /// Makes a text for a layout and all like it.
@@ -91,6 +106,11 @@ impl Texts {
         self.shared.push(variant.clone());
         variant
     }
+}
+
+/// How much a text that serves a layout is like the one that is best for it.
+fn likeness(text: &Variant, best: &Variant) -> impl Ord + use<> {
+    (text.walk == best.walk, text.vec, !text.wide)
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@ use super::walk::{BLOCK, LANES, Walk, rows_walk};
 use super::{Arg, THREADS, TILE_COLUMNS, UNROLL, accumulator_bytes, arguments, ceil_div, value_bytes};
 use crate::plan::{Kernel, Kind, Phases};
 use crate::types::DType;
+use serde::{Deserialize, Serialize};
 
 /// How far apart neighbouring points of an operand are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Step {
     /// They are one element.
     Same = 0,
@@ -21,7 +22,7 @@ pub enum Step {
 }
 
 /// What a kernel's text is specialised by.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Variant {
     /// Outer axes after collapsing.
     pub outer: usize,

@@ -4,6 +4,7 @@ use super::geometry::Geometry;
 use super::resident::{Target, resident};
 use super::{Lie, Step, THREADS, ceil_div, splittable};
 use crate::plan::{Kernel, Phases};
+use serde::{Deserialize, Serialize};
 
 /// Elements of a block of the canonical row order.
 pub(super) const BLOCK: i64 = 16384;
@@ -19,7 +20,7 @@ const SHARED_ITEMS: [u32; 2] = [4, 16];
 const FEW_BLOCKS: i64 = 264;
 
 /// How the rows of a `Row` kernel or the points of a map are walked; a product is computed in tiles; other kinds have one way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Walk {
     /// The one way of the kind.
     Plain,
