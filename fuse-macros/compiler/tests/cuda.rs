@@ -36,3 +36,15 @@ fn the_same_plan_gives_the_same_bytes() {
     let texts = || programs::all().iter().map(|(_, plan)| cuda::text(plan)).collect::<Vec<_>>();
     assert_eq!(texts(), texts());
 }
+
+/// A graph may start a kernel before the one it waits for is done.
+#[test]
+fn every_kernel_first_waits_for_the_one_before_it() {
+    for (name, plan) in programs::all() {
+        let text = cuda::text(&plan);
+        let bodies = text.split("__global__").skip(1);
+        for body in bodies.filter_map(|head| head.split_once(") {\n")) {
+            assert!(body.1.trim_start().starts_with(cuda::compile::WAITS), "{name}: {}", &body.0[..body.0.len().min(80)]);
+        }
+    }
+}

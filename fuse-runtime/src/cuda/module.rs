@@ -4,10 +4,12 @@ use super::args::Args;
 use super::cache::{Cache, Key, Program};
 use super::driver::{Backend, Context, Real};
 use super::once::OnceMap;
+use super::section::own_text;
 use super::status::check;
 use crate::error::Result;
 use crate::log::{self, Topic};
 use cudarc::driver::sys::{self, CUfunction_attribute_enum as attribute, CUresult};
+use fuse_compiler::emit::cuda::compile::WAITS;
 use std::ffi::{CString, c_void};
 use std::fmt;
 use std::sync::Arc;
@@ -27,6 +29,8 @@ struct Loaded {
     fixed_shared: u32,
     /// What the parameters take, where that is known.
     args_len: Option<usize>,
+    /// Whether it waits by itself for the kernel before it.
+    waits: bool,
     /// Whether the limit of dynamic shared memory was raised.
     raised: AtomicBool,
 }
@@ -54,14 +58,16 @@ impl Function {
         Ok(f.handle)
     }
 
-    /// One that a context without a GPU gives out.
-    pub(super) fn unloaded(entry: &str) -> Function {
-        Function::new(entry, std::ptr::null_mut(), 0, None)
+    /// Whether it waits by itself for the kernel before it, so that a graph may start it early.
+    pub(super) fn waits(&self) -> bool {
+        self.0.waits
     }
 
-    fn new(entry: &str, handle: sys::CUfunction, fixed_shared: u32, args_len: Option<usize>) -> Function {
+    /// One that a context without a GPU gives out.
+    pub(super) fn unloaded(entry: &str) -> Function {
         let (entry, raised) = (entry.into(), AtomicBool::new(false));
-        Function(Arc::new(Loaded { entry, handle, fixed_shared, args_len, raised }))
+        let handle = std::ptr::null_mut();
+        Function(Arc::new(Loaded { entry, handle, fixed_shared: 0, args_len: None, waits: false, raised }))
     }
 }
 
@@ -89,7 +95,7 @@ impl Context {
         let program = Program { name: entry, source, arch: &self.facts().arch, defines, contract };
         let key = program.key().and(entry.as_bytes());
         self.functions.get_or_try_make(key, || match &self.backend {
-            Backend::Real(real) => real.load(&Cache::of_user().cubin(&program)?, entry, self.facts().driver_version),
+            Backend::Real(real) => self.load(real, &Cache::of_user().cubin(&program)?, source, entry),
             Backend::Recording(recorder) => {
                 recorder.note_program(key);
                 if recorder.compiles() {
@@ -102,12 +108,20 @@ impl Context {
     }
 
     /// A kernel of which there is machine code for this device.
-    pub(crate) fn compiled_function(&self, code: &[u8], entry: &str) -> Result<Function> {
+    pub(crate) fn compiled_function(&self, code: &[u8], source: &str, entry: &str) -> Result<Function> {
         match &self.backend {
-            Backend::Real(real) => real.load(code, entry, self.facts().driver_version),
+            Backend::Real(real) => self.load(real, code, source, entry),
             Backend::Recording(_) => Ok(Function::unloaded(entry)),
-            Backend::Tracing(tracer) => tracer.target().compiled_function(code, entry),
+            Backend::Tracing(tracer) => tracer.target().compiled_function(code, source, entry),
         }
+    }
+
+    /// Loads what was compiled from a source.
+    fn load(&self, real: &Real, code: &[u8], source: &str, entry: &str) -> Result<Function> {
+        // A kernel may have several bodies, of which the variant has picked one.
+        let own = own_text(source, entry);
+        let waits = own.matches(WAITS).count() >= own.matches("__global__").count();
+        real.load(code, entry, self.facts().driver_version, own.contains(WAITS) && waits)
     }
 
     /// Launches `f` on the stream; `shared` is the dynamic shared memory of a block in bytes. An empty grid is no launch.
@@ -148,7 +162,7 @@ impl Context {
 
 impl Real {
     /// Loads a cubin for good and finds the kernel in it.
-    pub(super) fn load(&self, cubin: &[u8], entry: &str, driver_version: u32) -> Result<Function> {
+    pub(super) fn load(&self, cubin: &[u8], entry: &str, driver_version: u32, waits: bool) -> Result<Function> {
         self.make_current()?;
         let name = CString::new(entry).expect("the name of a kernel is an identifier");
         let (mut module, mut handle) = (std::ptr::null_mut(), std::ptr::null_mut());
@@ -160,7 +174,9 @@ impl Real {
         let (mut fixed, which) = (0, attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
         // SAFETY: the function is loaded and the driver writes one number.
         check(unsafe { sys::cuFuncGetAttribute(&mut fixed, which, handle) }, format_args!("inspect `{entry}`"))?;
-        Ok(Function::new(entry, handle, fixed.unsigned_abs(), args_len(handle, driver_version)))
+        let (fixed_shared, args_len) = (fixed.unsigned_abs(), args_len(handle, driver_version));
+        let (entry, raised) = (entry.into(), AtomicBool::new(false));
+        Ok(Function(Arc::new(Loaded { entry, handle, fixed_shared, args_len, waits, raised })))
     }
 
     fn launch(

@@ -1,5 +1,15 @@
 // argmax
 
+// In a graph a kernel may be started while the one before it still runs: it waits here until all of that is done and seen, so
+// nothing may come before. One with so few blocks that all of them run at a time lets the next be started at once.
+static __device__ __forceinline__ void fuse_behind()
+{
+#if __CUDA_ARCH__ >= 900
+    if (gridDim.x <= 264) asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 static __device__ __forceinline__ float fuse_to_compute(float x) { return x; }
 static __device__ __forceinline__ double fuse_to_compute(double x) { return x; }
 static __device__ __forceinline__ long long fuse_to_compute(long long x) { return x; }
@@ -548,6 +558,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_argmax_max(
     unsigned* counters,
     const fuse_extents<RANK> outer,
     const fuse_extents<INNER_RANK> inner) {
+    fuse_behind();
     const IDX len = (IDX)inner.points;
     const int lane = threadIdx.x % TEAM;
     const IDX row = (IDX)blockIdx.x * (THREADS / TEAM) + threadIdx.x / TEAM;
@@ -602,6 +613,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_argmax_max(
     unsigned* counters,
     const fuse_extents<RANK> outer,
     const fuse_extents<INNER_RANK> inner) {
+    fuse_behind();
     const IDX len = (IDX)inner.points;
     const int lane = threadIdx.x % TEAM;
     const IDX row = (IDX)blockIdx.x;
@@ -669,6 +681,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_argmax_max(
     unsigned* counters,
     const fuse_extents<RANK> outer,
     const fuse_extents<INNER_RANK> inner) {
+    fuse_behind();
     const IDX len = (IDX)inner.points;
     const int lane = threadIdx.x % TEAM;
     const IDX chunk_len = (IDX)fuse_blocks_per_chunk(inner.points) * 16384;

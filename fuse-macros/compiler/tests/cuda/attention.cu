@@ -1,5 +1,15 @@
 // attention
 
+// In a graph a kernel may be started while the one before it still runs: it waits here until all of that is done and seen, so
+// nothing may come before. One with so few blocks that all of them run at a time lets the next be started at once.
+static __device__ __forceinline__ void fuse_behind()
+{
+#if __CUDA_ARCH__ >= 900
+    if (gridDim.x <= 264) asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // bfloat16: the upper half of a float, computed in float.
 struct fuse_bf16 { unsigned short bits; };
 
@@ -1030,6 +1040,7 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k0_matmul(
     const fuse_strides<RANK> product4_strides,
     float* parts,
     unsigned* counters) {
+    fuse_behind();
     typedef fuse_product<fuse_bf16, TILE, LEFT, RIGHT> tile;
     const fuse_part<TILE> part(blockIdx.x, shape);
     float product[tile::ROWS][tile::COLUMNS] = {};
@@ -1066,6 +1077,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_max_sub_exp_sum(
     const fuse_strides<RANK + INNER_RANK> cast13_strides,
     const fuse_extents<RANK> outer,
     const fuse_extents<INNER_RANK> inner) {
+    fuse_behind();
     const IDX len = (IDX)inner.points;
     const int lane = threadIdx.x % TEAM;
     const IDX row = (IDX)blockIdx.x * (THREADS / TEAM) + threadIdx.x / TEAM;
@@ -1142,6 +1154,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_max_sub_exp_sum(
     const fuse_strides<RANK + INNER_RANK> cast13_strides,
     const fuse_extents<RANK> outer,
     const fuse_extents<INNER_RANK> inner) {
+    fuse_behind();
     const IDX len = (IDX)inner.points;
     const int lane = threadIdx.x % TEAM;
     extern __shared__ uint4 fuse_shared[];
@@ -1365,6 +1378,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_max_sub_exp_sum(
     const fuse_strides<RANK + INNER_RANK> cast13_strides,
     const fuse_extents<RANK> outer,
     const fuse_extents<INNER_RANK> inner) {
+    fuse_behind();
     const IDX len = (IDX)inner.points;
     const int lane = threadIdx.x % TEAM;
     const IDX row = (IDX)blockIdx.x;
@@ -1492,6 +1506,7 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k2_matmul(
     const fuse_strides<RANK> product14_strides,
     float* parts,
     unsigned* counters) {
+    fuse_behind();
     typedef fuse_product<fuse_bf16, TILE, LEFT, RIGHT> tile;
     const fuse_part<TILE> part(blockIdx.x, shape);
     float product[tile::ROWS][tile::COLUMNS] = {};

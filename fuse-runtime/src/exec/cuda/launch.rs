@@ -54,7 +54,7 @@ impl Functions {
             return Ok(function.clone());
         }
         let function = match self.texts.ahead.code(kernel, &call.context.facts().arch, variant) {
-            Some(code) => call.context.compiled_function(code, &kernel.name)?,
+            Some(code) => call.context.compiled_function(code, call.source, &kernel.name)?,
             None => {
                 let defines = variant.defines(kernel, call.params);
                 let defines = defines.iter().map(|define| name_and_value(define));

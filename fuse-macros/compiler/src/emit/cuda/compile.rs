@@ -5,6 +5,9 @@
 const OPTIONS: [&str; 6] =
     ["-ftz=false", "-prec-div=true", "-prec-sqrt=true", "--std=c++17", "-lineinfo", "-default-device"];
 
+/// What a kernel begins with that waits for the one before it, so that a graph may start it early.
+pub const WAITS: &str = "fuse_behind();";
+
 /// Everything a compiler is told beside the source; `contract`: whether products may contract with the sums they go into.
 pub fn options(arch: &str, contract: bool) -> impl Iterator<Item = String> {
     let own = [format!("--gpu-architecture={arch}"), format!("-fmad={contract}")];

@@ -24,6 +24,7 @@ macro_rules! helpers {
 
 /// In an order in which every piece finds what it uses before it.
 const HELPERS: &[Helper] = helpers! {
+    "behind": "fuse_behind";
     "f16": "fuse_f16" "fuse_to_f16";
     "bf16": "fuse_bf16" "fuse_to_bf16";
     "convert": "fuse_to_compute";

@@ -153,6 +153,7 @@ pub(super) fn prologue(w: &mut Writer, scope: &Scope<'_>, reach: &dyn Reach) {
         _ => None,
     });
     let draws: std::collections::BTreeSet<u32> = draws.collect();
+    w.line(super::compile::WAITS);
     w.lines(draws.iter().map(|d| format!("fuse_draw<1, 2> draw{d}(seed, offset{d});")));
     w.lines(scope.phases.uniform.iter().filter_map(|s| scope.define(*s, reach)));
 }
