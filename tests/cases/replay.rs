@@ -66,6 +66,26 @@ fn powers(
     (y, turns)
 }
 
+/// The arms are too much to compute both, and change a variable each.
+#[compile(mode = "reduce-overhead")]
+fn chosen(
+    #[dims(N, N)] x: &Tensor<f32, 2>,
+    #[dims(N, N)] w: &Tensor<f32, 2>,
+    limit: f32,
+) -> (Tensor<f32, 2>, Tensor<f32, 2>) {
+    let mut y = x.abs();
+    let z = if y.mean_all().item() > limit {
+        y = y.softmax(-1) * limit;
+        y.t().softmax(0)
+    } else {
+        w.softmax(-1).cumsum(0) + x
+    };
+    if z.max_all().item() > 2.0 {
+        y = y.softmax(0).cumsum(1);
+    }
+    (y + 1.0, z)
+}
+
 fn filled(n: usize, value: f32) -> Tensor<f32, 1> {
     Tensor::full([n], value, device())
 }
@@ -205,6 +225,36 @@ fn a_loop_is_one_graph() {
     assert_eq!((of_halved.len(), kernels(&of_halved).len()), (1, 3), "{of_halved:?}");
     let of_powers = loops(&|| drop(powers(&x, &w, 1.0)));
     assert!(kernels(&of_powers).iter().any(|kernel| kernel == "matmul"), "{of_powers:?}");
+}
+
+#[test]
+fn a_branch_on_the_device_is_that_of_the_host() {
+    let w = Tensor::<f32, 2>::randn([64, 64], device());
+    for round in 0..4 {
+        for scale in [0.1, 30.0, 1.0] {
+            let x = Tensor::<f32, 2>::randn([64, 64], device()) * scale;
+            for (x, limit) in [(&x, 0.8), (&x.t(), 0.8), (&x, 0.0)] {
+                let ((y, z), (of_eager, other)) = (chosen(x, &w, limit), chosen::eager(x, &w, limit));
+                assert_eq!(y.to_vec(), of_eager.to_vec(), "round {round}, {scale}, {limit}");
+                assert_eq!(z.to_vec(), other.to_vec(), "round {round}, {scale}, {limit}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_branch_is_part_of_a_graph() {
+    if std::env::var_os("FUSE_MODE").is_some() {
+        return println!("skipped: FUSE_MODE says how functions are called");
+    }
+    let device = recorder::device();
+    let (x, w) = (Tensor::zeros([48, 48], device), Tensor::zeros([48, 48], device));
+    drop(chosen(&x, &w, 1.0));
+    recorder::launches();
+    drop(chosen(&x, &w, 1.0));
+    let all = recorder::launches().into_iter();
+    let branches = all.filter(|launch| launch.inside.first().is_some_and(|inside| inside.kernel == "if"));
+    assert_eq!(branches.map(|launch| launch.inside.len() > 2).collect::<Vec<_>>(), [true, true]);
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn compile_fn(item: &ItemFn, options: &Options, mut diag: Diagnostics) -> TokenS
         diag.error(at, "`#[compile]` on a method cannot see its type", Some(help));
         return [diag.compile_errors(), item.to_token_stream()].into_iter().collect();
     }
-    let function = Function { sig: &item.sig, block: &item.block, outer: None };
+    let function = Function { sig: &item.sig, block: &item.block, outer: None, graphs: options.mode.uses_graphs() };
     let compiled = compile_body(&function, options, &mut diag);
     let tokens = emit::host::function(item, compiled.as_ref(), options);
     [diag.compile_errors(), tokens].into_iter().collect()
@@ -59,8 +59,10 @@ fn compile_impl(mut item: ItemImpl, options: &Options, mut diag: Diagnostics) ->
     let mut errors = diag.compile_errors();
     let tokens = emit::host::methods(&item, |method| {
         let mut diag = Diagnostics::default();
-        let function = Function { sig: &method.sig, block: &method.block, outer: Some(&item.generics) };
-        let compiled = compile_body(&function, &own[&method.sig.ident], &mut diag);
+        let options = &own[&method.sig.ident];
+        let graphs = options.mode.uses_graphs();
+        let function = Function { sig: &method.sig, block: &method.block, outer: Some(&item.generics), graphs };
+        let compiled = compile_body(&function, options, &mut diag);
         errors.extend(diag.compile_errors());
         compiled
     });

@@ -44,7 +44,11 @@ fn every_kernel_first_waits_for_the_one_before_it() {
         let text = cuda::text(&plan);
         let bodies = text.split("__global__").skip(1);
         for body in bodies.filter_map(|head| head.split_once(") {\n")) {
-            assert!(body.1.trim_start().starts_with(cuda::compile::WAITS), "{name}: {}", &body.0[..body.0.len().min(80)]);
+            assert!(
+                body.1.trim_start().starts_with(cuda::compile::WAITS),
+                "{name}: {}",
+                &body.0[..body.0.len().min(80)]
+            );
         }
     }
 }

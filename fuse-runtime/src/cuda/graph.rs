@@ -13,6 +13,7 @@ use super::lanes::Lane;
 use super::matmul::{Matmul, Product};
 use super::module::Function;
 use super::status::check;
+use crate::env::is_without;
 use crate::error::Result;
 use crate::log::{self, Topic};
 use built::Built;
@@ -24,6 +25,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const SINCE: u32 = 12030;
 /// The first driver whose graphs may repeat a part of themselves.
 const LOOPS_SINCE: u32 = 12040;
+/// The first driver whose graphs may choose between two parts.
+const BRANCHES_SINCE: u32 = 12080;
 
 /// A graph that can be launched again and again.
 pub(crate) struct Graph {
@@ -40,8 +43,8 @@ pub(crate) struct Node {
     pub work: Work,
     /// The nodes that come before it.
     pub after: Vec<usize>,
-    /// The loop it is a part of.
-    pub inside: Option<usize>,
+    /// The loop or branch it is a part of, and of which part.
+    pub inside: Option<(usize, usize)>,
     changed: bool,
 }
 
@@ -79,6 +82,11 @@ pub(crate) enum Work {
         /// Where it lies when they have been launched.
         next: u64,
     },
+    /// Of the nodes inside one part is launched: the first if a bool on the device holds.
+    Branch {
+        /// Where it lies.
+        test: u64,
+    },
 }
 
 enum Exec {
@@ -99,9 +107,20 @@ impl Node {
         Node { work, after, inside: None, changed: false }
     }
 
-    /// The same as a part of a loop.
-    pub(crate) fn within(self, inside: Option<usize>) -> Node {
+    /// The same as a part of a loop or a branch.
+    pub(crate) fn within(self, inside: Option<(usize, usize)>) -> Node {
         Node { inside, ..self }
+    }
+}
+
+impl Work {
+    /// The first driver that takes such a node.
+    fn since(&self) -> u32 {
+        match self {
+            Work::Launch { .. } | Work::Product(..) | Work::Copy { .. } => SINCE,
+            Work::Loop { .. } => LOOPS_SINCE,
+            Work::Branch { .. } => BRANCHES_SINCE,
+        }
     }
 }
 
@@ -109,9 +128,8 @@ impl Graph {
     /// A graph of these launches, in an order in which each comes behind those it waits for. `None` where the driver is too
     /// old.
     pub(crate) fn new(context: &Arc<Context>, nodes: Vec<Node>) -> Result<Option<Graph>> {
-        let loops = nodes.iter().any(|node| matches!(node.work, Work::Loop { .. }));
-        let since = if loops { LOOPS_SINCE } else { SINCE };
-        if context.facts().driver_version < since || (loops && context.set_condition().is_none()) {
+        let since = nodes.iter().map(|node| node.work.since()).max().unwrap_or(SINCE);
+        if context.facts().driver_version < since || (since > SINCE && context.set_condition().is_none()) {
             return Ok(None);
         }
         let exec = match &context.backend {
@@ -176,6 +194,17 @@ impl Graph {
         }
     }
 
+    /// Looks elsewhere which part of a branch is launched.
+    pub(crate) fn decide(&mut self, node: usize, test: u64) {
+        let Node { work: Work::Branch { test: old }, changed, .. } = &mut self.nodes[node] else {
+            unreachable!("only branches are decided")
+        };
+        if *old != test {
+            *old = test;
+            *changed = true;
+        }
+    }
+
     /// Tells the driver what has changed, and launches.
     pub(crate) fn launch(&mut self) -> Result<()> {
         let changed = self.nodes.iter().filter(|node| node.changed).count();
@@ -200,6 +229,14 @@ impl Graph {
         }
         self.nodes.iter_mut().for_each(|node| node.changed = false);
         Ok(())
+    }
+}
+
+impl Context {
+    /// Whether kernels of a graph can be started before those they wait for are done; `FUSE_WITHOUT=overlap` has none started so.
+    fn starts_early(&self) -> bool {
+        let facts = self.facts();
+        facts.driver_version >= SINCE && facts.target().capability >= 90 && !is_without("overlap")
     }
 }
 

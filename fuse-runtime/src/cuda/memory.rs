@@ -102,6 +102,9 @@ impl Buffer {
             source.read(source_offset, &mut bytes)?;
             return self.write(offset, &bytes);
         }
+        if len == 0 {
+            return Ok(());
+        }
         if let Backend::Tracing(tracer) = &self.context.backend {
             let (to, from) = (self.address + offset as u64, source.address + source_offset as u64);
             tracer.note(Traced::Copy { to, from, bytes: len });

@@ -37,6 +37,8 @@ pub(crate) enum Recorded {
     Matmul(Matmul),
     /// What follows in its graph is repeated.
     Loop,
+    /// Of what follows in its graph one part is done.
+    Branch,
     /// A graph.
     Graph {
         /// What it launches.
@@ -121,6 +123,7 @@ fn read_work(work: Work) -> Option<Recorded> {
         }
         Work::Product(_, matmul) => Some(Recorded::Matmul(matmul)),
         Work::Loop { .. } => Some(Recorded::Loop),
+        Work::Branch { .. } => Some(Recorded::Branch),
         Work::Copy { .. } => None,
     }
 }

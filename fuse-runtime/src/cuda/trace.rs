@@ -61,12 +61,23 @@ pub(crate) enum Traced {
     Loop(u64),
     /// The end of that, where another bool says whether it is done once more.
     EndOfLoop(u64),
+    /// From here on everything is done if a bool on the device says so.
+    Branch(u64),
+    /// From here on everything is done if it does not.
+    Otherwise,
+    /// The end of that.
+    EndOfBranch,
 }
 
 impl Traced {
     /// Whether the device has something to do.
     pub(crate) fn is_op(&self) -> bool {
-        !matches!(self, Traced::Allocate(_) | Traced::Free(_) | Traced::EndOfLoop(_))
+        match self {
+            Traced::Allocate(_) | Traced::Free(_) => false,
+            Traced::EndOfLoop(_) | Traced::Otherwise | Traced::EndOfBranch => false,
+            Traced::Launch { .. } | Traced::Product(_) | Traced::Copy { .. } => true,
+            Traced::Loop(_) | Traced::Branch(_) => true,
+        }
     }
 }
 
@@ -168,10 +179,25 @@ impl Context {
         self.trace(Traced::EndOfLoop(next));
     }
 
+    /// Takes down that what follows is done if the bool at this address holds.
+    pub(crate) fn trace_branch(&self, test: u64) {
+        self.trace(Traced::Branch(test));
+    }
+
+    /// Takes down that what follows is done if it does not.
+    pub(crate) fn trace_otherwise(&self) {
+        self.trace(Traced::Otherwise);
+    }
+
+    /// Takes down the end of what is done by one bool.
+    pub(crate) fn trace_end_of_branch(&self) {
+        self.trace(Traced::EndOfBranch);
+    }
+
     fn trace(&self, event: Traced) {
         match &self.backend {
             Backend::Tracing(tracer) => tracer.note(event),
-            _ => unreachable!("only what is taken down is repeated"),
+            _ => unreachable!("only what is taken down is repeated or chosen"),
         }
     }
 

@@ -14,11 +14,7 @@ mod run;
 mod symbols;
 mod views;
 
-<<<<<<< HEAD
-pub(crate) use cuda::{as_list, describe_fault, run_loop};
-=======
-pub(crate) use cuda::{Ahead, Functions, describe_fault, run_loop};
->>>>>>> 3cb36ea (Embed kernels that are compiled while a crate is built)
+pub(crate) use cuda::{Ahead, Functions, as_list, describe_fault, run_branch, run_loop};
 pub(crate) use faults::FaultCell;
 pub(crate) use program::Program;
 pub(crate) use run::{Call, guards_hold, run, run_again};

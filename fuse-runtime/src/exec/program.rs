@@ -1,11 +1,6 @@
 //! A plan made ready: concrete element types, and the interpreted side of its kernels.
 
-<<<<<<< HEAD
-use super::cuda::{Functions, ListText, Names, Tapes};
-use super::instantiate;
-=======
-use super::cuda::{Ahead, Functions, Names, Tapes};
->>>>>>> 3cb36ea (Embed kernels that are compiled while a crate is built)
+use super::cuda::{Ahead, Functions, ListText, Names, Tapes};
 use super::interp::Interp;
 use crate::rt::DynBody;
 use fuse_compiler::options::Mode;
@@ -30,7 +25,7 @@ pub(crate) struct Program {
     pub names: Option<Arc<Names>>,
     /// Calls on GPUs that were made ready.
     pub tapes: Tapes,
-    /// Loops on GPUs, a turn of which is such a call, that were made ready.
+    /// Loops and branches on GPUs, a part of which is such a call, that were made ready.
     pub loops: Tapes,
     /// By argument, up to which power of two its alignment matters, as an exponent.
     pub alignments: Vec<u32>,

@@ -3,12 +3,14 @@
 //! An eager op is a plan of one node, so a difference is a mistake of the optimiser, of fusion or of the plan runner. A
 //! failing program is cut down to the steps it needs before it is shown.
 
-use super::{Call, Program, run};
+use super::{Call, Program, run, run_branch};
 use crate::device::Device;
 use crate::eager::{self, Arg};
 use crate::raw::RawTensor;
+use crate::rt::Joined;
 use fuse_compiler::graph::Graph;
 use fuse_compiler::op::{Attr, Check, Literal, Op, Val};
+use fuse_compiler::options::Mode;
 use fuse_compiler::types::{DType, Dim, Sym};
 use fuse_compiler::{optimise, schedule};
 use std::cell::Cell;
@@ -377,4 +379,50 @@ fn check(device: Device, programs: u64) {
 #[test]
 fn random_graphs_give_the_same_bits_fused_and_op_by_op() {
     check(Device::cpu(), 400);
+}
+
+/// An arm of a branch takes what it needs from the memory that the other would have, and from that of the results.
+#[test]
+fn random_arms_of_a_branch_give_what_they_give_alone() {
+    let Ok(device) = Device::cuda(0) else { return eprintln!("skipped: there is no CUDA device") };
+    let flag = |holds: bool| RawTensor::from_slice_on(&[holds], &[], device).expect("one bool");
+    let (flags, mut on_device) = ([flag(true), flag(false)], 0);
+    for seed in 0..60 {
+        let (program, inputs) = program_of(seed, true, device);
+        let (other, _) = program_of(seed, true, device);
+        let flipped = |x: &RawTensor| {
+            let axes: Vec<isize> = (0..x.layout().rank() as isize).collect();
+            x.with_layout(x.layout().flip(&axes).expect("axes of its own")).copied().expect("there is memory")
+        };
+        let others: Vec<RawTensor> = inputs.iter().map(flipped).collect();
+        let programs = [program, other].map(|program| program.with_mode(Mode::ReduceOverhead));
+        let tensors = [&inputs, &others].map(|inputs| inputs.iter().collect::<Vec<_>>());
+        let call = |arm: usize| Call {
+            program: &programs[arm],
+            tensors: &tensors[arm],
+            given: &[],
+            scalars: &[],
+            host_ints: &[],
+            device,
+            bodies: &[],
+        };
+        let calls = [call(0), call(1)];
+        let want = [0, 1].map(|arm| run(&calls[arm]).expect("the program runs"));
+        let all = |old: bool| -> Vec<[Joined<'_>; 2]> {
+            let joined = |(k, old_value)| match old {
+                true => [Joined::Result(k), Joined::Old(old_value)],
+                false => [Joined::Result(k); 2],
+            };
+            want[1].iter().enumerate().map(joined).collect()
+        };
+        for (arm, old) in [(0, false), (1, false), (0, false), (0, true), (1, true)] {
+            let arms = [Some(&calls[0]), (!old).then_some(&calls[1])];
+            let Some(got) = run_branch(&flags[arm], arms, &all(old)).expect("the branch runs") else { continue };
+            on_device += 1;
+            for (got, want) in got.iter().zip(&want[arm]) {
+                assert_eq!(bits(got), bits(want), "program {seed}, arm {arm}\n{:#?}", programs[0].plan.steps);
+            }
+        }
+    }
+    assert!(on_device > 100, "{on_device} branches were the device's");
 }

@@ -1,6 +1,7 @@
 //! What emitted code talks to. Public for the macro, not for people: names here may change with any version.
 
 mod body;
+mod branch;
 mod cubin;
 mod device_loop;
 mod glue;
@@ -19,6 +20,7 @@ pub use crate::math;
 pub use crate::reduce;
 pub use crate::tape::{vjp, vjp_untyped};
 pub use body::{BLOCK, Body, DynBody};
+pub use branch::{Joined, branch};
 pub use cubin::Cubin;
 pub use device_loop::while_loop;
 pub use fuse_compiler::options::Mode;

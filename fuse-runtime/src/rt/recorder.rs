@@ -36,6 +36,7 @@ fn launch(noted: Recorded) -> Launch {
         Recorded::Launch { entry, block, args, .. } => Launch { threads: block[0], args: args.into(), ..named(&entry) },
         Recorded::Matmul(_) => named("matmul"),
         Recorded::Loop => named("while"),
+        Recorded::Branch => named("if"),
         Recorded::On(_) => named("on"),
         Recorded::Wait { .. } => named("wait"),
         Recorded::Graph { launches, .. } => {

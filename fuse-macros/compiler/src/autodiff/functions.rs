@@ -107,7 +107,7 @@ struct OneGraph<'a> {
 impl<'a> OneGraph<'a> {
     /// `None` where host code comes between graphs, or makes the result.
     fn of(program: &'a Program) -> Option<OneGraph<'a>> {
-        let launches = |step: &Step| matches!(step, Step::Launch(_) | Step::Loop(_) | Step::Nest(_));
+        let launches = |step: &Step| matches!(step, Step::Launch(_) | Step::Loop(_) | Step::Branch(_) | Step::Nest(_));
         let mut found = program.body.iter().enumerate().filter(|(_, step)| launches(step));
         let (Some((at, Step::Launch(launch))), None) = (found.next(), found.next()) else { return None };
         let Some(Step::Value(value)) = program.body.last() else { return None };

@@ -91,7 +91,8 @@ impl Walker<'_> {
         if self.closure.is_read() {
             return self.leave_for_branch(branch);
         }
-        if self.scalar_read(&branch.cond).is_some() && self.select(branch, cont) {
+        let on_data = self.scalar_read(&branch.cond).is_some();
+        if on_data && (self.select(branch, cont) || self.device_branch(expr, branch, cont)) {
             return;
         }
         let leaves = leaves(branch);

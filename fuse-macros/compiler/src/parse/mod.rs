@@ -8,6 +8,7 @@ mod branch;
 mod call;
 mod closure;
 mod cont;
+mod device_branch;
 mod device_loop;
 mod entry;
 mod eval;
@@ -40,7 +41,7 @@ mod value;
 
 pub use entry::parameter_name;
 pub use options::{option_name, options};
-pub use program::{DimAt, Entry, Launch, Loop, Out, Piece, Program, Size, State, Step};
+pub use program::{Branch, DimAt, Entry, Joined, Launch, Loop, Out, Piece, Program, Size, State, Step};
 pub use types::{GenericNames, HostTy, TensorTy, may_hold_tensor};
 
 use crate::diag::{BreakKind, Diagnostics};
@@ -69,6 +70,8 @@ pub struct Function<'a> {
     pub block: &'a Block,
     /// The generics of the `impl` it stands in.
     pub outer: Option<&'a Generics>,
+    /// Whether its calls are CUDA graphs, which may hold a branch.
+    pub graphs: bool,
 }
 
 /// Reads a function. `None`: rustc rejects it, and says so at the original.
@@ -80,6 +83,7 @@ pub fn function(function: &Function, diag: &mut Diagnostics) -> Option<Program> 
     };
     let walker = Walker {
         name: function.sig.ident.to_string(),
+        graphs: function.graphs,
         generics,
         returns,
         diag,
@@ -116,6 +120,8 @@ pub fn belongs_to_a_type(item: &syn::ItemFn) -> Option<proc_macro2::TokenStream>
 /// Walks a function and collects what it finds.
 pub(crate) struct Walker<'a> {
     name: String,
+    /// Whether calls are CUDA graphs.
+    graphs: bool,
     generics: GenericNames,
     returns: HostTy,
     diag: &'a mut Diagnostics,

@@ -115,6 +115,8 @@ pub enum Step {
     Launch(Launch),
     /// Two graphs take turns until a test fails.
     Loop(Loop),
+    /// One of two graphs runs.
+    Branch(Branch),
     /// A tensor behind a `&mut` gets its new value.
     Write {
         /// The variable of type `&mut Tensor`.
@@ -165,6 +167,46 @@ pub struct Loop {
     pub test: Launch,
     /// A turn: its results are the new state and the test of the next turn.
     pub turn: Launch,
+}
+
+/// `if` on tensor data.
+#[derive(Clone)]
+pub struct Branch {
+    /// The test, a bool of rank 0.
+    pub test: TokenStream,
+    /// The arms; none where there is nothing to do.
+    pub arms: [Option<Launch>; 2],
+    /// What the branch gives.
+    pub joined: Vec<Joined>,
+}
+
+/// Something that a branch gives, and which result of each arm that is.
+#[derive(Clone)]
+pub enum Joined {
+    /// A variable keeps its value where an arm gives none.
+    Variable {
+        /// The variable.
+        state: State,
+        /// The results.
+        from: [Option<usize>; 2],
+    },
+    /// The value, or a part of it.
+    Value {
+        /// The variable it is put into.
+        out: Out,
+        /// The results.
+        from: [usize; 2],
+    },
+}
+
+impl Joined {
+    /// The variable that holds it.
+    pub fn local(&self) -> &Ident {
+        match self {
+            Joined::Variable { state, .. } => &state.local,
+            Joined::Value { out, .. } => &out.local,
+        }
+    }
 }
 
 /// A variable that a loop changes.
@@ -247,6 +289,14 @@ impl fmt::Display for Steps<'_> {
                     self.launch(&found.turn, &format!("{pad}    "), f)?;
                     let state: Vec<String> = found.state.iter().map(|state| state.local.to_string()).collect();
                     writeln!(f, "{pad}}} [{}]", state.join(", "))?;
+                }
+                Step::Branch(found) => {
+                    let locals: Vec<String> = found.joined.iter().map(|joined| joined.local().to_string()).collect();
+                    writeln!(f, "{pad}[{}] = if {} {{", locals.join(", "), found.test)?;
+                    for (arm, end) in found.arms.iter().zip(["} else {", "}"]) {
+                        arm.iter().try_for_each(|arm| self.launch(arm, &format!("{pad}    "), f))?;
+                        writeln!(f, "{pad}{end}")?;
+                    }
                 }
                 Step::Write { target, value } => writeln!(f, "{pad}* {target} = {value} ;")?,
                 Step::Nest(pieces) => {

@@ -37,24 +37,33 @@ impl Drop for Executable {
 }
 
 impl Built {
-    /// The context is current.
+    /// The context is current. Kernels that wait by themselves are started early, where the driver can do that.
     pub fn new(real: &Real, context: &Context, nodes: &[Node]) -> Result<Built> {
+        if context.starts_early() {
+            let early = Built::made(real, context, nodes, true);
+            return early.or_else(|_| Built::made(real, context, nodes, false));
+        }
+        Built::made(real, context, nodes, false)
+    }
+
+    fn made(real: &Real, context: &Context, nodes: &[Node], early: bool) -> Result<Built> {
         let graph = Template::new()?;
         let mut handles: Vec<Handles> = Vec::with_capacity(nodes.len());
         for node in nodes {
             let after: Vec<sys::CUgraphNode> =
                 node.after.iter().flat_map(|&before| handles[before].ends.iter().copied()).collect();
-            let loop_body = node.inside.and_then(|outer| handles[outer].body.as_ref());
-            let own = loop_body.map_or(graph.0, |body| body.graph);
-            handles.push(add(real, context, own, &node.work, &after)?);
+            let part = node.inside.map(|(outer, part)| handles[outer].nested().parts[part]);
+            let own = part.unwrap_or(graph.0);
+            let overlaps = early && may_overlap(node, nodes, &handles);
+            handles.push(add(real, context, own, &node.work, &after, overlaps)?);
         }
         for (k, node) in nodes.iter().enumerate() {
             if let Work::Loop { next, .. } = node.work {
-                let inside = nodes.iter().zip(&handles).filter(|(node, _)| node.inside == Some(k));
+                let inside = nodes.iter().zip(&handles).filter(|(node, _)| node.inside == Some((k, 0)));
                 let ends: Vec<sys::CUgraphNode> =
                     inside.flat_map(|(_, handles)| handles.ends.iter().copied()).collect();
-                let body = handles[k].body.as_ref().expect("a loop has a body");
-                let test = add_test(context, body.graph, &body.condition, next, &ends)?;
+                let body = handles[k].nested();
+                let test = add_test(context, body.parts[0], &body.condition, next, &ends)?;
                 handles[k].all.push(test);
             }
         }
@@ -80,7 +89,8 @@ impl Built {
                     // SAFETY: the node is a copy of this graph.
                     unsafe { sys::cuGraphExecMemcpyNodeSetParams(self.exec.0, handles.all[0], &params, real.context) }
                 }
-                Work::Loop { first, next } => self.repeat(context, handles, *first, *next)?,
+                Work::Loop { first, next } => self.look(context, handles, &[*first, *next])?,
+                Work::Branch { test } => self.look(context, handles, &[*test])?,
                 Work::Product(product, matmul) => {
                     let again = Template::new()?;
                     let captured = capture(real, context, again.0, product, matmul, &[])?;
@@ -94,13 +104,12 @@ impl Built {
         Ok(true)
     }
 
-    /// Has both tests of a loop look elsewhere.
-    fn repeat(&self, context: &Context, handles: &Handles, first: u64, next: u64) -> Result<CUresult> {
-        let (Some(body), [first_test, _, next_test]) = (&handles.body, &handles.all[..]) else {
-            unreachable!("a loop has two tests")
-        };
-        for (&test, flag) in [first_test, next_test].into_iter().zip([first, next]) {
-            let status = with_test(context, &body.condition, flag, |params| {
+    /// Has the tests of a loop or a branch look elsewhere.
+    fn look(&self, context: &Context, handles: &Handles, flags: &[u64]) -> Result<CUresult> {
+        // The node that they decide about comes behind the first of them.
+        let tests = handles.all.iter().take(1).chain(handles.all.iter().skip(2));
+        for (&test, &flag) in tests.zip(flags) {
+            let status = with_test(context, &handles.nested().condition, flag, |params| {
                 // SAFETY: the node is a kernel of this graph; the driver copies the arguments.
                 unsafe { sys::cuGraphExecKernelNodeSetParams_v2(self.exec.0, test, params) }
             })?;
@@ -125,6 +134,21 @@ impl Built {
         }
         CUresult::CUDA_SUCCESS
     }
+}
+
+/// Whether a node may be started before the one it waits for is done: a kernel that waits by itself, behind one other kernel.
+/// A chain of such waits for all of it, since a kernel is done only when it has waited. In a loop it takes longer.
+fn may_overlap(node: &Node, nodes: &[Node], handles: &[Handles]) -> bool {
+    let waits = match &node.work {
+        Work::Launch { function, .. } => function.waits(),
+        _ => false,
+    };
+    waits && node.inside.is_none() && matches!(node.after[..], [before] if is_kernel(&nodes[before], &handles[before]))
+}
+
+/// Whether a node is one kernel. A product of several launches may end in something else.
+fn is_kernel(node: &Node, handles: &Handles) -> bool {
+    matches!(node.work, Work::Launch { .. } | Work::Product(..)) && handles.all.len() == 1
 }
 
 /// # Safety

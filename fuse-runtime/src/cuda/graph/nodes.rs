@@ -14,17 +14,17 @@ pub(super) struct Handles {
     pub all: Vec<sys::CUgraphNode>,
     /// Those that everything behind waits for.
     pub ends: Vec<sys::CUgraphNode>,
-    /// Of a loop.
-    pub body: Option<LoopBody>,
+    /// Of a loop or a branch.
+    nested: Option<Nested>,
 }
 
-/// What a loop repeats, and what says whether it does.
-pub(super) struct LoopBody {
-    pub graph: sys::CUgraph,
+/// What a loop repeats, or a branch chooses from, and what says so.
+pub(super) struct Nested {
+    pub parts: Vec<sys::CUgraph>,
     pub condition: Condition,
 }
 
-/// Whether a loop goes on, and the kernel that says it.
+/// Whether a loop goes on or the first part of a branch is taken, and the kernel that says it.
 pub(super) struct Condition {
     handle: sys::CUgraphConditionalHandle,
     set: Function,
@@ -32,7 +32,12 @@ pub(super) struct Condition {
 
 impl Handles {
     fn one(node: sys::CUgraphNode) -> Handles {
-        Handles { all: vec![node], ends: vec![node], body: None }
+        Handles { all: vec![node], ends: vec![node], nested: None }
+    }
+
+    /// What a loop or a branch has inside.
+    pub(super) fn nested(&self) -> &Nested {
+        self.nested.as_ref().expect("only loops and branches have something inside")
     }
 }
 
@@ -57,16 +62,21 @@ pub(super) fn add(
     graph: sys::CUgraph,
     work: &Work,
     after: &[sys::CUgraphNode],
+    overlaps: bool,
 ) -> Result<Handles> {
     let mut node = std::ptr::null_mut();
+    let waited_for = if overlaps { &[] } else { after };
     match work {
         Work::Launch { function, grid, block, shared, args } => {
             let handle = function.ready(context, *shared, args.len())?;
             let status = with_params(handle, *grid, *block, *shared, args, |params| {
                 // SAFETY: graph and nodes live, the driver copies the arguments.
-                unsafe { sys::cuGraphAddKernelNode_v2(&mut node, graph, after.as_ptr(), after.len(), params) }
+                unsafe { sys::cuGraphAddKernelNode_v2(&mut node, graph, waited_for.as_ptr(), waited_for.len(), params) }
             });
             check(status, format_args!("add `{}` to a graph", function.entry()))?;
+            if overlaps {
+                overlap(graph, after[0], node)?;
+            }
         }
         Work::Copy { to, from, bytes } => {
             let params = copy_params(*to, *from, *bytes);
@@ -77,47 +87,64 @@ pub(super) fn add(
             check(status, "add a copy to a graph")?;
         }
         Work::Product(product, matmul) => return capture(real, context, graph, product, matmul, after),
-        Work::Loop { first, .. } => return add_loop(real, context, graph, *first, after),
+        Work::Loop { first, .. } => {
+            let kind = (sys::CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_WHILE, 1);
+            return add_nested(real, context, graph, kind, *first, after);
+        }
+        Work::Branch { test } => {
+            let kind = (sys::CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_IF, 2);
+            return add_nested(real, context, graph, kind, *test, after);
+        }
     }
     Ok(Handles::one(node))
 }
 
-/// The first test of a loop, and the loop without its body.
-fn add_loop(
+/// Has a kernel started as soon as all blocks of another one allow it, or are done.
+fn overlap(graph: sys::CUgraph, before: sys::CUgraphNode, node: sys::CUgraphNode) -> Result<()> {
+    const PROGRAMMATIC_PORT: u8 = 1;
+    let programmatic = sys::CUgraphDependencyType::CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC as u8;
+    let edge = sys::CUgraphEdgeData { from_port: PROGRAMMATIC_PORT, to_port: 0, type_: programmatic, reserved: [0; 5] };
+    // SAFETY: graph and nodes live, and there is one of each.
+    check(
+        unsafe { sys::cuGraphAddDependencies_v2(graph, &before, &node, &edge, 1) },
+        "let two kernels of a graph overlap",
+    )
+}
+
+/// The first test of a loop or a branch, and it without what is inside.
+fn add_nested(
     real: &Real,
     context: &Context,
     graph: sys::CUgraph,
-    first: u64,
+    (type_, size): (sys::CUgraphConditionalNodeType, u32),
+    flag: u64,
     after: &[sys::CUgraphNode],
 ) -> Result<Handles> {
-    let set = context.set_condition().expect("a graph with loops is made where it can be loaded");
+    let set = context.set_condition().expect("such a graph is made where it can be loaded");
     let mut handle = 0;
     // SAFETY: graph and context live, and the driver writes one handle.
     let status = unsafe { sys::cuGraphConditionalHandleCreate(&mut handle, graph, real.context, 0, 0) };
-    check(status, "make the condition of a loop")?;
+    check(status, "make the condition of a part of a graph")?;
     let condition = Condition { handle, set };
-    let test = add_test(context, graph, &condition, first, after)?;
+    let test = add_test(context, graph, &condition, flag, after)?;
     // SAFETY: a struct of numbers and pointers may be zero until it is filled.
     let mut params: sys::CUgraphNodeParams = unsafe { std::mem::zeroed() };
     params.type_ = kind::CU_GRAPH_NODE_TYPE_CONDITIONAL;
-    params.__bindgen_anon_1.conditional = sys::CUDA_CONDITIONAL_NODE_PARAMS {
-        handle,
-        type_: sys::CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_WHILE,
-        size: 1,
-        phGraph_out: std::ptr::null_mut(),
-        ctx: real.context,
-    };
+    params.__bindgen_anon_1.conditional =
+        sys::CUDA_CONDITIONAL_NODE_PARAMS { handle, type_, size, phGraph_out: std::ptr::null_mut(), ctx: real.context };
     let mut node = std::ptr::null_mut();
-    // SAFETY: graph and nodes live; the driver says in the parameters where the body is, which lives as long as the graph.
-    let body = unsafe {
+    // SAFETY: graph and nodes live; the driver says in the parameters where as many parts are as were asked for, which live as
+    // long as the graph.
+    let parts = unsafe {
         let no_data = std::ptr::null();
-        check(sys::cuGraphAddNode_v2(&mut node, graph, &test, no_data, 1, &mut params), "add a loop to a graph")?;
-        *params.__bindgen_anon_1.conditional.phGraph_out
+        let added = sys::cuGraphAddNode_v2(&mut node, graph, &test, no_data, 1, &mut params);
+        check(added, "add a loop or a branch to a graph")?;
+        std::slice::from_raw_parts(params.__bindgen_anon_1.conditional.phGraph_out, size as usize).to_vec()
     };
-    Ok(Handles { all: vec![test, node], ends: vec![node], body: Some(LoopBody { graph: body, condition }) })
+    Ok(Handles { all: vec![test, node], ends: vec![node], nested: Some(Nested { parts, condition }) })
 }
 
-/// A kernel that has a loop go on if the bool at an address holds.
+/// A kernel that has a loop go on, or the first part of a branch taken, if the bool at an address holds.
 pub(super) fn add_test(
     context: &Context,
     graph: sys::CUgraph,
@@ -130,7 +157,7 @@ pub(super) fn add_test(
         // SAFETY: graph and nodes live, the driver copies the arguments.
         unsafe { sys::cuGraphAddKernelNode_v2(&mut node, graph, after.as_ptr(), after.len(), params) }
     })?;
-    check(status, "add the test of a loop to a graph")?;
+    check(status, "add a test to a graph")?;
     Ok(node)
 }
 
@@ -171,7 +198,7 @@ pub(super) fn capture(
     launched?;
     check(ended, doing)?;
     let all = nodes_of(graph)?.into_iter().filter(|node| !before.contains(node)).collect();
-    Ok(Handles { all, ends: ends?, body: None })
+    Ok(Handles { all, ends: ends?, nested: None })
 }
 
 /// The nodes that what is captured next would wait for.

@@ -16,7 +16,7 @@ use fuse_compiler::plan::abi::{self, Arg, Choice, Geometry, Launch, Variant};
 use fuse_compiler::plan::{Expr, Kernel, Matmul, Phases};
 use fuse_compiler::types::DType;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// What a program keeps between its calls on GPUs.
@@ -27,11 +27,16 @@ pub(crate) struct Functions {
     pub(super) tuned: Tuned,
     /// Loaded kernels, by device, kernel and variant.
     loaded: RwLock<HashMap<(usize, String, Variant), Function>>,
+    /// How many calls in a row had no kernels loaded, though their layouts were new.
+    settled: AtomicUsize,
     /// Launches made ready, by device, kernel and layouts.
     prepared: RwLock<HashMap<PreparedKey, Arc<Prepared>>>,
 }
 
 type PreparedKey = (usize, KernelId, Geometry);
+
+/// After so many calls of new layouts that had no kernels loaded the next most likely have none either.
+const SETTLED: usize = 8;
 
 /// So many layouts are kept ready; with more the oldest are made again.
 const PREPARED: usize = 256;
@@ -43,6 +48,7 @@ impl Functions {
             texts: KernelTexts::new(dynamic, ahead),
             tuned: Tuned::default(),
             loaded: RwLock::default(),
+            settled: AtomicUsize::new(0),
             prepared: RwLock::default(),
         }
     }
@@ -75,9 +81,23 @@ impl Functions {
         self.texts.compiled_before(call, kernel, best, axes).unwrap_or(choice)
     }
 
-    /// Whether a kernel was loaded on a device.
-    pub(super) fn has_some(&self, ordinal: usize) -> bool {
-        read(&self.loaded).keys().any(|(on, ..)| *on == ordinal)
+    /// Whether kernels are likely to be loaded for the next layouts on a device: none were, or some for one of the latest.
+    pub(super) fn may_grow(&self, ordinal: usize) -> bool {
+        self.settled.load(Ordering::Relaxed) < SETTLED || !read(&self.loaded).keys().any(|(on, ..)| *on == ordinal)
+    }
+
+    /// How many kernels are loaded.
+    pub(super) fn count(&self) -> usize {
+        read(&self.loaded).len()
+    }
+
+    /// Notes whether a call of new layouts had kernels loaded.
+    pub(super) fn note_growth(&self, grew: bool) {
+        if grew {
+            self.settled.store(0, Ordering::Relaxed);
+        } else {
+            self.settled.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// What can be known of a launch from its layouts.
@@ -131,16 +151,6 @@ fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-<<<<<<< HEAD
-pub(super) fn name_and_value(define: &str) -> (&str, String) {
-    match define.split_once('=') {
-        Some((name, value)) => (name, value.to_owned()),
-        None => (define, String::new()),
-    }
-}
-
-=======
->>>>>>> 3cb36ea (Embed kernels that are compiled while a crate is built)
 /// Launches a generated kernel.
 pub(super) fn launch_kernel(call: &CudaCall<'_>, kernel: &Kernel, buffers: &mut Buffers<'_>) -> Result<()> {
     let bound = bind(kernel, buffers, call.sizes)?;

@@ -5,7 +5,7 @@
 
 use super::bind::{Bound, bind};
 use super::call::CudaCall;
-use super::launch::{Prepared, grid, name_and_value};
+use super::launch::{Prepared, grid};
 use crate::cuda::{Context, Function};
 use crate::device::Device;
 use crate::env::is_without;
@@ -16,6 +16,7 @@ use crate::exec::run::Call;
 use crate::exec::symbols::Sizes;
 use crate::raw::RawTensor;
 use fuse_compiler::emit;
+use fuse_compiler::emit::cuda::compile::name_and_value;
 use fuse_compiler::plan::Kernel;
 use fuse_compiler::plan::abi::{THREADS, Variant, list};
 use std::cell::RefCell;
@@ -181,7 +182,8 @@ impl ListText {
             return Ok(function.clone());
         }
         let defines = list::defines(&self.kernel, variant, room);
-        let defines: Vec<(&str, String)> = defines.iter().map(|define| name_and_value(define)).collect();
+        let defines = defines.iter().map(|define| name_and_value(define));
+        let defines: Vec<(&str, String)> = defines.map(|(name, value)| (name, value.to_owned())).collect();
         let function = context.function(&self.source, &self.kernel.name, &defines, self.contract)?;
         loaded.insert(key, function.clone());
         Ok(function)

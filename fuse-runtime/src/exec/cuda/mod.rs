@@ -21,5 +21,5 @@ pub(crate) use launch::Functions;
 pub(crate) use list::{ListText, as_list};
 #[cfg(test)]
 pub(crate) use matmul::with_template;
-pub(crate) use run::{run, run_again, run_loop};
+pub(crate) use run::{run, run_again, run_branch, run_loop};
 pub(crate) use tape::Tapes;

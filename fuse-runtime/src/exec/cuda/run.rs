@@ -2,7 +2,7 @@
 
 use super::call::CudaCall;
 use super::list;
-use super::tape::{DeviceLoop, Found, Tape};
+use super::tape::{DeviceBranch, DeviceLoop, Found, Tape};
 use crate::cuda::{Context, take_down};
 use crate::device::Device;
 use crate::env::is_without;
@@ -12,7 +12,7 @@ use crate::exec::run::{Call, draws};
 use crate::exec::symbols::Sizes;
 use crate::log::{self, Topic};
 use crate::raw::RawTensor;
-use crate::rt::Draw;
+use crate::rt::{Draw, Joined};
 use fuse_compiler::options::Mode;
 use std::sync::{Arc, LazyLock};
 
@@ -59,7 +59,6 @@ pub(crate) fn run_loop(
     turn: &Call<'_>,
     state: &[(&RawTensor, Option<usize>)],
 ) -> Result<Option<Vec<RawTensor>>> {
-    let needs_host = |call: &Call<'_>| call.program.may_fault || !call.program.plan.draws.is_empty();
     let Some(ordinal) = turn.device.cuda_ordinal().filter(|_| test.device == turn.device && uses_tapes()) else {
         return Ok(None);
     };
@@ -75,6 +74,45 @@ pub(crate) fn run_loop(
         _ => {
             let tape = Arc::new(DeviceLoop { test, turn, state, whole: &whole }.take_down(ordinal)?);
             turn.program.loops.keep(&whole, Some(tape.clone()));
+            tape
+        }
+    };
+    tape.run(&whole).map(Some)
+}
+
+/// Whether something in a call is for the host to do each time.
+fn needs_host(call: &Call<'_>) -> bool {
+    call.program.may_fault || !call.program.plan.draws.is_empty()
+}
+
+/// Runs a branch of a function that wants graphs as one, where nothing in it needs the host. `None` where the host has to read
+/// the test. An arm without a call does nothing.
+pub(crate) fn run_branch(
+    test: &RawTensor,
+    arms: [Option<&Call<'_>>; 2],
+    joined: &[[Joined<'_>; 2]],
+) -> Result<Option<Vec<RawTensor>>> {
+    let calls = || arms.into_iter().flatten();
+    let Some(first) = calls().next() else { return Ok(None) };
+    let Some(ordinal) = first.device.cuda_ordinal().filter(|_| uses_tapes()) else { return Ok(None) };
+    let olds = joined.iter().flatten().filter_map(|from| if let Joined::Old(old) = from { Some(*old) } else { None });
+    let others: Vec<&RawTensor> = olds.chain([test]).collect();
+    let elsewhere = others.iter().any(|tensor| tensor.device() != first.device);
+    if elsewhere || calls().any(|call| call.device != first.device || needs_host(call)) {
+        return Ok(None);
+    }
+    let tensors: Vec<&RawTensor> = calls().flat_map(|call| call.tensors.iter().copied()).chain(others).collect();
+    let scalars: Vec<_> = calls().flat_map(|call| call.scalars.iter().copied()).collect();
+    let host_ints: Vec<_> = calls().flat_map(|call| call.host_ints.iter().copied()).collect();
+    let whole = Call { tensors: &tensors, given: &[], scalars: &scalars, host_ints: &host_ints, ..*first };
+    let tape = match first.program.loops.find(&whole) {
+        Found::Tape(tape) => tape,
+        _ => {
+            let Some(tape) = DeviceBranch { arms, joined, whole: &whole }.take_down(ordinal)? else {
+                return Ok(None);
+            };
+            let tape = Arc::new(tape);
+            first.program.loops.keep(&whole, Some(tape.clone()));
             tape
         }
     };

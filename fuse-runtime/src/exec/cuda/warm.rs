@@ -14,19 +14,21 @@ use fuse_compiler::plan::{Kernel, Matmul, Plan, Step};
 use rayon::prelude::*;
 
 impl CudaCall<'_> {
-    /// Whether the call is the first of its plan on this device and launches several kernels. A call that is taken down is not
-    /// the first, and only the first pays for finding its operands twice.
+    /// Whether the call launches several kernels, some of which may have to be compiled: it is the first of its plan on this
+    /// device, or one of a few that followed such a one. A call that is taken down has been run before, and once its kernels
+    /// serve all layouts that come, a call does not pay for finding its operands twice.
     pub fn has_to_warm(&self, plan: &Plan) -> bool {
-        plan.steps.len() > 1 && !self.context.is_tracing() && !self.functions.has_some(self.ordinal)
+        plan.steps.len() > 1 && !self.context.is_tracing() && self.functions.may_grow(self.ordinal)
     }
 
-    /// Compiles what the call will launch, if that [has to be](Self::has_to_warm), and opens the library meanwhile.
+    /// Compiles what the call will launch, if that [has to be](Self::has_to_warm), and opens the library meanwhile if a product
+    /// most likely is its.
     pub fn warm<'b>(&self, plan: &Plan, buffers: impl FnOnce() -> Buffers<'b>) {
         if self.has_to_warm(plan) {
             let needed = self.needed(plan, &mut buffers());
-            let multiplies = plan.steps.iter().any(|step| matches!(step, Step::Matmul(_)));
+            let by_library = needed.iter().any(|needed| matches!(needed, Needed::Library));
             let open = || {
-                if multiplies {
+                if by_library {
                     self.context.open_library()
                 }
             };
@@ -36,9 +38,12 @@ impl CudaCall<'_> {
                     Needed::Kernel(kernel, geometry) if self.tunes && !self.is_tuned(kernel, geometry) => {}
                     Needed::Kernel(kernel, geometry) => drop(self.functions.prepare(self, kernel, geometry)),
                     Needed::Template(matmul, axes) => drop(self.functions.prepare_product(self, matmul, axes)),
+                    Needed::Library => {}
                 })
             };
+            let before = self.functions.count();
             rayon::join(open, load);
+            self.functions.note_growth(self.functions.count() > before);
         }
     }
 
@@ -54,16 +59,18 @@ impl CudaCall<'_> {
     }
 
     /// What a step most likely launches: behind a product by the library what is left to do.
-    fn needed_by<'p>(&self, step: &'p Step, buffers: &mut Buffers<'_>) -> Result<Option<Needed<'p>>> {
-        let kernel = match step {
-            Step::Kernel(kernel) => kernel,
-            Step::Matmul(matmul) => match (template_axes(self, matmul, buffers)?, &matmul.lib.rest) {
-                (Some(axes), _) => return Ok(Some(Needed::Template(matmul, axes))),
-                (None, Some(rest)) => rest,
-                (None, None) => return Ok(None),
+    fn needed_by<'p>(&self, step: &'p Step, buffers: &mut Buffers<'_>) -> Result<Vec<Needed<'p>>> {
+        let (mut needed, kernel) = match step {
+            Step::Kernel(kernel) => (vec![], Some(kernel)),
+            Step::Matmul(matmul) => match template_axes(self, matmul, buffers)? {
+                Some(axes) => (vec![Needed::Template(matmul, axes)], None),
+                None => (vec![Needed::Library], matmul.lib.rest.as_ref()),
             },
         };
-        Ok(Some(Needed::Kernel(kernel, bind(kernel, buffers, self.sizes)?.geometry)))
+        if let Some(kernel) = kernel {
+            needed.push(Needed::Kernel(kernel, bind(kernel, buffers, self.sizes)?.geometry));
+        }
+        Ok(needed)
     }
 }
 
@@ -71,4 +78,5 @@ impl CudaCall<'_> {
 enum Needed<'p> {
     Kernel(&'p Kernel, Geometry),
     Template(&'p Matmul, Geometry),
+    Library,
 }

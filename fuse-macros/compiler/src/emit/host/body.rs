@@ -4,7 +4,7 @@ use super::given::given;
 use super::signature::Signature;
 use crate::emit::loops;
 use crate::options::Mode;
-use crate::parse::{Entry, Launch, Loop, Out, Piece, Program, Size, Step};
+use crate::parse::{Branch, Entry, Joined, Launch, Loop, Out, Piece, Program, Size, Step};
 use crate::pipeline::Compiled;
 use crate::plan::Plan;
 use crate::types::DType;
@@ -99,6 +99,7 @@ impl Body<'_> {
             },
             Step::Launch(launch) => self.launch(launch),
             Step::Loop(found) => self.device_loop(found),
+            Step::Branch(found) => self.device_branch(found),
             // A GPU may find out later that the call that makes the value has failed.
             Step::Write { target, value } => quote!(::fuse_runtime::rt::replace(&mut *#target, #value);),
             Step::Nest(pieces) => self.pieces(pieces),
@@ -175,6 +176,56 @@ impl Body<'_> {
         quote! {
             let [#(#raws),*] = #launched;
             #(#results)*
+        }
+    }
+
+    /// A branch over two graphs, and the variables that hold what it gives.
+    fn device_branch(&self, found: &Branch) -> TokenStream {
+        let names = [format_ident!("THEN"), format_ident!("OTHERWISE")];
+        let arms = std::iter::zip(&names, &found.arms);
+        let segments = arms.clone().filter_map(|(name, arm)| Some(self.segment(name, arm.as_ref()?)));
+        let parts = arms.map(|(name, arm)| match arm {
+            Some(arm) => {
+                let inputs = self.inputs(arm);
+                quote!(::core::option::Option::Some((&#name, #inputs)))
+            }
+            None => quote!(::core::option::Option::None),
+        });
+        let raws: Vec<Ident> = (0..found.joined.len()).map(raw).collect();
+        let (mut sources, mut results) = (vec![], vec![]);
+        for (joined, raw) in found.joined.iter().zip(&raws) {
+            let (from, result) = self.joined(joined, raw);
+            sources.push(from);
+            results.push(result);
+        }
+        let (test, count) = (&found.test, raws.len());
+        let at = found.arms.iter().flatten().map(|arm| arm.at).next().unwrap_or_else(Span::call_site);
+        let launched = quote_spanned! {at=>
+            ::fuse_runtime::rt::launched::<#count>({
+                #(#segments)*
+                ::fuse_runtime::rt::branch(#test.raw(), [#(#parts),*], &[#(#sources),*])
+            })
+        };
+        quote! {
+            let [#(#raws),*] = #launched;
+            #(#results)*
+        }
+    }
+
+    /// Where something that a branch gives comes from in each arm, and how it gets to its variable.
+    fn joined(&self, joined: &Joined, raw: &Ident) -> (TokenStream, TokenStream) {
+        let result = |k: usize| quote!(::fuse_runtime::rt::Joined::Result(#k));
+        match joined {
+            Joined::Variable { state, from } => {
+                let (local, value) = (&state.local, self.tensor(state.dtype, state.rank, raw));
+                let old = || quote!(::fuse_runtime::rt::Joined::Old(#local.raw()));
+                let [then, otherwise] = from.map(|k| k.map_or_else(old, result));
+                (quote!([#then, #otherwise]), quote!(#local = #value;))
+            }
+            Joined::Value { out, from } => {
+                let [then, otherwise] = from.map(result);
+                (quote!([#then, #otherwise]), self.out(out, raw))
+            }
         }
     }
 

@@ -29,7 +29,7 @@ pub fn given(body: &[Step], signature: &Signature) -> Vec<bool> {
 fn only_launch(body: &[Step]) -> Option<(&[Step], &Launch, &[Step])> {
     let at = body.iter().position(|step| matches!(step, Step::Launch(_)))?;
     let (before, after) = (&body[..at], &body[at + 1..]);
-    let other = |step: &Step| matches!(step, Step::Launch(_) | Step::Loop(_) | Step::Nest(_));
+    let other = |step: &Step| matches!(step, Step::Launch(_) | Step::Loop(_) | Step::Branch(_) | Step::Nest(_));
     let Step::Launch(launch) = &body[at] else { return None };
     (!before.iter().chain(after).any(other)).then_some((before, launch, after))
 }
@@ -78,7 +78,7 @@ fn mentions(step: &Step, name: &Ident) -> bool {
         Step::Capture { value, .. } | Step::Scalar { value, .. } => has(value, name),
         Step::Size { of, .. } => has(of, name),
         Step::Write { target, value } => target == name || has(value, name),
-        Step::Launch(_) | Step::Loop(_) | Step::Nest(_) => true,
+        Step::Launch(_) | Step::Loop(_) | Step::Branch(_) | Step::Nest(_) => true,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Branches: paths, selects, and branches of the host.
 
-use super::check;
+use super::{check, check_graphs};
 use expect_test::expect;
 
 #[test]
@@ -311,4 +311,112 @@ fn what_never_ends_is_the_last_of_its_path() {
             } 
         "#]],
     );
+}
+
+#[test]
+fn expensive_arms_are_graphs_of_a_branch() {
+    check_graphs(
+        r#"fn f(#[dims(N, N)] x: &Tensor<f32, 2>, #[dims(N, N)] w: &Tensor<f32, 2>) -> Tensor<f32, 2> {
+            let mut y = x.relu();
+            let z = if y.mean_all().item() > 0.2 {
+                y = y.matmul(w);
+                y.softmax(1)
+            } else {
+                w.matmul(x)
+            };
+            y + z
+        }"#,
+        expect![[r#"
+            __d0 = x.size(0)
+            check x.size(1) = N
+            check w.size(0) = N
+            check w.size(1) = N
+            [mut y, __t4] = graph f(x)
+              | %0: f32[N, N] = input(0)  // x
+              | %1: f32[N, N] = relu(%0)  // y
+              | %2: f32[] = mean_all(%1)
+              | %3: f32[] = constant(Float(0.20000000298023224), f32)
+              | %4: bool[] = gt(%2, %3)
+              | out %1, %4
+            [y, __b1] = if __t4 {
+                [__t5, __t6] = graph f_1(y, w)
+                  | %0: f32[N, N] = input(0)  // y
+                  | %1: f32[N, N] = input(1)  // w
+                  | %2: f32[N, N] = matmul(%0, %1)  // y
+                  | %3: f32[N, N] = softmax(%2, 1)
+                  | out %2, %3
+            } else {
+                [__t5] = graph f_2(w, x)
+                  | %0: f32[N, N] = input(0)  // w
+                  | %1: f32[N, N] = input(1)  // x
+                  | %2: f32[N, N] = matmul(%0, %1)
+                  | out %2
+            }
+            [__t7] = graph f_3(y, __b1)
+              | %0: f32[N, N] = input(0)  // y
+              | %1: f32[N, N] = input(1)
+              | %2: f32[N, N] = add(%0, %1)
+              | out %2
+            => __t7
+            break B001 at 3:21: which arm is taken is known only at run time
+        "#]],
+    );
+}
+
+#[test]
+fn an_arm_alone_leaves_variables_as_they_are() {
+    check_graphs(
+        r#"fn f(x: &Tensor<f32, 2>, w: &Tensor<f32, 2>) -> Tensor<f32, 2> {
+            let mut y = x.matmul(w);
+            if y.max_all().item() > 1.0 {
+                y = y.softmax(1);
+            }
+            y.relu()
+        }"#,
+        expect![[r#"
+            [mut y, __t4] = graph f(x, w)
+              | %0: f32[x.0, x.1] = input(0)  // x
+              | %1: f32[w.0, w.1] = input(1)  // w
+              | %2: f32[x.0, w.1] = matmul(%0, %1)  // y
+              | %3: f32[] = max_all(%2)
+              | %4: f32[] = constant(Float(1.0), f32)
+              | %5: bool[] = gt(%3, %4)
+              | check %2: x.1 = w.0
+              | check %3: max(1, x.0*w.1) = x.0*w.1
+              | out %2, %5
+            [y] = if __t4 {
+                [__t5] = graph f_1(y)
+                  | %0: f32[x.0, w.1] = input(0)  // y
+                  | %1: f32[x.0, w.1] = softmax(%0, 1)  // y
+                  | out %1
+            } else {
+            }
+            [__t6] = graph f_2(y)
+              | %0: f32[x.0, w.1] = input(0)  // y
+              | %1: f32[x.0, w.1] = relu(%0)
+              | out %1
+            => __t6
+            break B001 at 3:13: which arm is taken is known only at run time
+        "#]],
+    );
+}
+
+#[test]
+fn arms_with_effects_or_of_other_types_are_left_to_the_host() {
+    let arms = [
+        "{ println!(\"one\"); x.softmax(1) } else { x.matmul(x) }",
+        "{ x.softmax(1).sum(0) } else { x.sum(0) }",
+        "{ x.dropout(0.5, true) } else { x.softmax(1) }",
+        "{ return x.softmax(1); } else { x.softmax(0) }",
+        "{ x.softmax(1) } else { x.softmax(1).narrow(0, 0, 1) }",
+    ];
+    for arms in arms {
+        let ty = if arms.contains("sum") { 1 } else { 2 };
+        let source = format!(
+            "fn f(x: &Tensor<f32, 2>) -> Tensor<f32, {ty}> {{ let y: Tensor<f32, {ty}> = if x.max_all().item() > 1.0 {arms}; y }}"
+        );
+        let captured = super::captured_as(&source, true);
+        let on_device = captured.contains("= if ");
+        assert_eq!(on_device, arms.contains("sum"), "{captured}");
+    }
 }

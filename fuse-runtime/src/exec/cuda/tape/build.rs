@@ -1,8 +1,8 @@
 //! From a call that was taken down to its tape.
 
 use super::memory::{self, Memory, Need};
-use super::replay::{Replay, Touch};
-use super::{Address, Launch, Multiplication, Op, Outcome, Patch, Repeated, Tape, Value};
+use super::replay::{Nested, Replay, Touch};
+use super::{Address, Decided, Launch, Multiplication, Op, Outcome, Patch, Repeated, Tape, Value};
 use crate::cuda::{COUNTERS, Context, Mark, Product, TRACING, Traced, block_of, take_down};
 use crate::device::Device;
 use crate::error::Result;
@@ -32,7 +32,7 @@ impl Tape {
             let is_out = |buf: usize| plan.bufs[buf].class == BufClass::Out;
             let written: Vec<bool> = plan.outs.iter().map(|out| is_out(out.buf.0 as usize)).collect();
             let (arguments, results) = (&arguments, &results);
-            Ok(TakenDown { call, arguments, results, written, draws, later: 0 }.tape(&context, ordinal, tracing))
+            Ok(TakenDown { call, arguments, results, written, draws, scalars: [0; 2] }.tape(&context, ordinal, tracing))
         })
     }
 
@@ -54,8 +54,8 @@ pub(super) struct TakenDown<'a> {
     pub written: Vec<bool>,
     /// How many counters each random draw uses up.
     pub draws: Vec<u64>,
-    /// What comes before a loop has the scalars of the call from this one on.
-    pub later: u32,
+    /// From which scalar of the call on those of the first part are, before a loop or an `else`, and those of the second.
+    pub scalars: [u32; 2],
 }
 
 impl TakenDown<'_> {
@@ -65,14 +65,22 @@ impl TakenDown<'_> {
         let graphs = self.call.program.mode.uses_graphs();
         let map = Map::new(self.arguments, self.results, &events, graphs);
         let touches: Vec<Vec<Touch>> = events.iter().filter_map(|event| map.touches(event)).collect();
-        let repeated = events.iter().filter(|event| event.is_op()).position(|event| matches!(event, Traced::Loop(_)));
-        let replay = if graphs { Replay::of(&touches, repeated) } else { None };
+        let replay = if graphs { Replay::of(&touches, nested(&events)) } else { None };
         let outcome = |(result, written): (&RawTensor, bool)| map.outcome(result, written);
         let results = self.results.iter().zip(self.written).map(outcome).collect();
-        let ops = map.ops(events, self.later);
+        let ops = map.ops(events, self.scalars);
         let Memory { blocks, stepwise, .. } = map.memory;
         Tape { context: context.clone(), ordinal, ops, blocks, stepwise, results, draws: self.draws, counters, replay }
     }
+}
+
+/// The part of the launches that the device repeats or chooses from.
+fn nested(events: &[Traced]) -> Option<Nested> {
+    let is_nested = |event: &&Traced| matches!(event, Traced::Loop(_) | Traced::Branch(_));
+    let before = |end: usize| events[..end].iter().filter(|event| event.is_op()).count();
+    let at = before(events.iter().position(|event| is_nested(&event))?);
+    let otherwise = events.iter().position(|event| matches!(event, Traced::Otherwise)).unwrap_or(events.len());
+    Some(Nested { at, second: before(otherwise) })
 }
 
 /// A tensor that lies like an argument, in memory of its own that is nowhere. It starts as far into its storage as need be
@@ -149,7 +157,8 @@ impl<'a> Map<'a> {
         let touch = |address, write| self.touch(address, write);
         match event {
             Traced::Allocate(_) | Traced::Free(_) | Traced::EndOfLoop(_) => None,
-            Traced::Loop(first) => Some(touch(*first, false).into_iter().collect()),
+            Traced::Otherwise | Traced::EndOfBranch => None,
+            Traced::Loop(flag) | Traced::Branch(flag) => Some(touch(*flag, false).into_iter().collect()),
             Traced::Launch { args, marks, .. } => {
                 let touch = |&(at, mark): &(usize, Mark)| match mark {
                     Mark::Read => touch(address_at(args, at), false),
@@ -184,14 +193,23 @@ impl<'a> Map<'a> {
         Some(Touch { place, bytes, write })
     }
 
-    fn ops(&self, events: Vec<Traced>, later: u32) -> Vec<Op> {
+    fn ops(&self, events: Vec<Traced>, [first_part, second_part]: [u32; 2]) -> Vec<Op> {
         let end = events.iter().find_map(|event| if let Traced::EndOfLoop(next) = event { Some(*next) } else { None });
-        let (mut ops, mut later) = (Vec::new(), later);
+        let nested = nested(&events);
+        let (mut ops, mut later) = (Vec::new(), first_part);
         for event in events {
-            if let Traced::Loop(first) = event {
-                later = 0;
-                let next = end.expect("a loop that begins ends");
-                ops.push(Op::Loop(Repeated { first: self.known(first), next: self.known(next) }));
+            match event {
+                Traced::Loop(first) => {
+                    later = second_part;
+                    let next = end.expect("a loop that begins ends");
+                    ops.push(Op::Loop(Repeated { first: self.known(first), next: self.known(next) }));
+                }
+                Traced::Branch(test) => {
+                    let otherwise = nested.map_or(0, |nested| nested.second);
+                    ops.push(Op::Branch(Decided { test: self.known(test), otherwise }));
+                }
+                Traced::Otherwise => later = second_part,
+                _ => {}
             }
             ops.extend(self.op(event, later));
         }
@@ -201,6 +219,7 @@ impl<'a> Map<'a> {
     fn op(&self, event: Traced, later: u32) -> Option<Op> {
         match event {
             Traced::Allocate(_) | Traced::Free(_) | Traced::Loop(_) | Traced::EndOfLoop(_) => None,
+            Traced::Branch(_) | Traced::Otherwise | Traced::EndOfBranch => None,
             Traced::Launch { function, grid, block, shared, args, marks } => {
                 let patches = marks.iter().filter_map(|&(at, mark)| self.patch(&args, at, mark, later)).collect();
                 Some(Op::Launch(Launch { function, grid, block, shared, patches, args }))

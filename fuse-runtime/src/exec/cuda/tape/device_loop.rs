@@ -35,7 +35,8 @@ impl DeviceLoop<'_> {
             let (of_turn, others) = arguments.split_at(self.turn.tensors.len());
             let (of_test, state) = others.split_at(self.test.tensors.len());
             let mut state = state.iter().map(RawTensor::copied).collect::<Result<Vec<_>>>()?;
-            let first = self.trace(self.test, of_test.iter().collect(), &[], tracing, ordinal)?;
+            let of_test: Vec<&RawTensor> = of_test.iter().collect();
+            let first = trace(self.test, &of_test, &[], tracing, ordinal)?;
             tracing.trace_loop(first.last().expect("a test has a result").address());
             let results = self.turn(of_turn, &state, tracing, ordinal)?;
             let (next, new) = results.split_last().expect("a turn has results");
@@ -52,7 +53,7 @@ impl DeviceLoop<'_> {
                 results: &state,
                 written: vec![true; state.len()],
                 draws: vec![],
-                later: self.turn.scalars.len() as u32,
+                scalars: [self.turn.scalars.len() as u32, 0],
             };
             Ok(taken.tape(&context, ordinal, tracing))
         })
@@ -72,19 +73,19 @@ impl DeviceLoop<'_> {
             let Some(read) = read else { continue };
             (tensors[read], given[read]) = (tensor, true);
         }
-        self.trace(self.turn, tensors, &given, tracing, ordinal)
+        trace(self.turn, &tensors, &given, tracing, ordinal)
     }
+}
 
-    fn trace(
-        &self,
-        call: &Call<'_>,
-        tensors: Vec<&RawTensor>,
-        given: &[bool],
-        tracing: &Arc<Context>,
-        ordinal: usize,
-    ) -> Result<Vec<RawTensor>> {
-        let sizes = Sizes::of(&call.program.plan, call.tensors, call.host_ints)?;
-        let traced = Call { tensors: &tensors, given, device: Device::tracing(), ..*call };
-        steps(&traced, tracing, ordinal, &sizes, &[], 0)
-    }
+/// Takes down the launches of a part, on other tensors.
+pub(super) fn trace(
+    call: &Call<'_>,
+    tensors: &[&RawTensor],
+    given: &[bool],
+    tracing: &Arc<Context>,
+    ordinal: usize,
+) -> Result<Vec<RawTensor>> {
+    let sizes = Sizes::of(&call.program.plan, call.tensors, call.host_ints)?;
+    let traced = Call { tensors, given, device: Device::tracing(), ..*call };
+    steps(&traced, tracing, ordinal, &sizes, &[], 0)
 }

@@ -2,11 +2,12 @@
 //!
 //! - `key` is what two calls must agree on to have the same tape, and where the tapes of a program are kept.
 //! - `build` makes a tape from a call that was taken down.
-//! - `device_loop` makes one of a loop, a part of whose launches the device repeats.
+//! - `device_loop` makes one of a loop, a part of whose launches the device repeats, `device_branch` of a branch.
 //! - `memory` decides where temporaries lie.
 //! - `run` runs a tape, launch by launch or, for `mode = "reduce-overhead"`, as the CUDA graph that `replay` keeps.
 
 mod build;
+mod device_branch;
 mod device_loop;
 mod key;
 mod memory;
@@ -15,6 +16,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
+pub(in crate::exec) use device_branch::DeviceBranch;
 pub(in crate::exec) use device_loop::DeviceLoop;
 pub(super) use key::Found;
 pub(crate) use key::Tapes;
@@ -50,12 +52,20 @@ enum Op {
     Product(Box<Multiplication>),
     Copy { to: Address, from: Address, bytes: usize },
     Loop(Repeated),
+    Branch(Decided),
 }
 
 /// All launches behind this one, as long as a bool on the device holds: the first time one, then the other.
 struct Repeated {
     first: Address,
     next: Address,
+}
+
+/// The launches behind this one up to another, if a bool on the device holds, else those from there on.
+struct Decided {
+    test: Address,
+    /// The number of the first launch of the second kind.
+    otherwise: usize,
 }
 
 /// A kernel and its packed arguments, right but for the patches.

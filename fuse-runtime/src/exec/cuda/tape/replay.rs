@@ -28,11 +28,27 @@ pub(super) struct Touch {
 pub(super) struct Replay {
     /// For each launch those it has to wait for.
     after: Vec<Vec<usize>>,
-    /// The launch that says whether those behind it are repeated.
-    repeated: Option<usize>,
+    /// Those that the device repeats or chooses from.
+    nested: Option<Nested>,
     graph: Mutex<State>,
     /// When it was last called, in calls of all graphs.
     last_used: AtomicU64,
+}
+
+/// Launches that the device repeats, or one of two parts of which it does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Nested {
+    /// The launch that says whether, or which; all behind it belong to it.
+    pub at: usize,
+    /// The first launch of the second part.
+    pub second: usize,
+}
+
+impl Nested {
+    /// The launch whose part another one is, and which part.
+    fn of(self, launch: usize) -> Option<(usize, usize)> {
+        (launch > self.at).then_some((self.at, usize::from(launch >= self.second)))
+    }
 }
 
 enum State {
@@ -50,11 +66,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Replay {
-    /// For launches that touch this much, those behind one repeated; `None` where a graph would gain nothing.
-    pub fn of(touches: &[Vec<Touch>], repeated: Option<usize>) -> Option<Replay> {
+    /// For launches that touch this much, some of them nested in one; `None` where a graph would gain nothing.
+    pub fn of(touches: &[Vec<Touch>], nested: Option<Nested>) -> Option<Replay> {
         (touches.len() >= WORTH_IT).then(|| Replay {
-            after: waits(touches, repeated),
-            repeated,
+            after: waits(touches, nested),
+            nested,
             graph: Mutex::new(State::None(0)),
             last_used: AtomicU64::new(0),
         })
@@ -88,7 +104,7 @@ impl Replay {
 
     fn build(&self, tape: &Arc<Tape>, values: &Values<'_>) -> Result<Option<Graph>> {
         let node = |(k, (op, after)): (usize, (&Op, &Vec<usize>))| {
-            let inside = self.repeated.filter(|&repeated| repeated < k);
+            let inside = self.nested.and_then(|nested| nested.of(k));
             Node::new(op.work(values), after.clone()).within(inside)
         };
         let graph = Graph::new(&tape.context, tape.ops.iter().zip(&self.after).enumerate().map(node).collect())?;
@@ -169,6 +185,7 @@ impl Op {
             Op::Loop(repeated) => {
                 Work::Loop { first: values.address(repeated.first), next: values.address(repeated.next) }
             }
+            Op::Branch(decided) => Work::Branch { test: values.address(decided.test) },
             Op::Copy { to, from, bytes } => {
                 Work::Copy { to: values.address(*to), from: values.address(*from), bytes: *bytes }
             }
@@ -185,20 +202,22 @@ impl Op {
             }
             Op::Product(multiplication) => graph.multiply(node, multiplication.matmul(values)),
             Op::Loop(repeated) => graph.repeat(node, values.address(repeated.first), values.address(repeated.next)),
+            Op::Branch(decided) => graph.decide(node, values.address(decided.test)),
             Op::Copy { to, from, .. } => graph.copy(node, values.address(*to), values.address(*from)),
         }
     }
 }
 
-/// The hazards of a tape. What is repeated counts, from outside, as one launch that touches all that its parts do, and the
-/// parts wait only for one another.
-fn waits(touches: &[Vec<Touch>], repeated: Option<usize>) -> Vec<Vec<usize>> {
-    let Some(repeated) = repeated else { return hazards(touches) };
-    let (before, inside) = (&touches[..repeated], &touches[repeated + 1..]);
-    let whole = touches[repeated..].concat();
-    let mut after = hazards(&[before, &[whole]].concat());
-    let own = |waits: Vec<usize>| waits.into_iter().map(|wait| wait + repeated + 1).collect();
-    after.extend(hazards(inside).into_iter().map(own));
+/// The hazards of a tape. What is nested counts, from outside, as one launch that touches all that its parts do, and what is
+/// in a part waits only for others in it.
+fn waits(touches: &[Vec<Touch>], nested: Option<Nested>) -> Vec<Vec<usize>> {
+    let Some(Nested { at, second }) = nested else { return hazards(touches) };
+    let whole = touches[at..].concat();
+    let mut after = hazards(&[&touches[..at], &[whole]].concat());
+    for (start, part) in [(at + 1, &touches[at + 1..second]), (second, &touches[second..])] {
+        let own = |waits: Vec<usize>| waits.into_iter().map(|wait| wait + start).collect();
+        after.extend(hazards(part).into_iter().map(own));
+    }
     after
 }
 
@@ -255,7 +274,10 @@ mod tests {
     #[test]
     fn what_is_repeated_waits_as_a_whole() {
         let turns = [vec![write(1)], vec![write(2)], vec![read(2)], vec![read(1), write(3)], vec![read(3), write(1)]];
-        assert_eq!(waits(&turns, Some(2)), [vec![], vec![], vec![0, 1], vec![], vec![3]]);
+        let nested = |second| Some(Nested { at: 2, second });
+        assert_eq!(waits(&turns, nested(5)), [vec![], vec![], vec![0, 1], vec![], vec![3]]);
+        // Of two parts only one is done.
+        assert_eq!(waits(&turns, nested(4)), [vec![], vec![], vec![0, 1], vec![], vec![]]);
     }
 
     #[test]

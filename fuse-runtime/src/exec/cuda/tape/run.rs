@@ -1,6 +1,6 @@
 //! Running a tape: memory, patches, launches.
 
-use super::{Address, Launch, Multiplication, Op, Outcome, Repeated, Tape, Value};
+use super::{Address, Decided, Launch, Multiplication, Op, Outcome, Repeated, Tape, Value};
 use crate::cuda::{Args, Buffer, Context, Matmul};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -51,9 +51,16 @@ impl Tape {
             self.context.make_current()?;
             let mut args = Args::new();
             for (k, op) in self.ops.iter().enumerate() {
-                if let Op::Loop(repeated) = op {
-                    self.repeat(repeated, &self.ops[k + 1..], &Values { addresses, facts })?;
-                    break;
+                match op {
+                    Op::Loop(repeated) => {
+                        self.repeat(repeated, &self.ops[k + 1..], &Values { addresses, facts })?;
+                        break;
+                    }
+                    Op::Branch(decided) => {
+                        self.decide(decided, k, &Values { addresses, facts })?;
+                        break;
+                    }
+                    _ => {}
                 }
                 held.before(k, addresses)?;
                 op.launch(&self.context, &Values { addresses, facts }, &mut args)?;
@@ -72,6 +79,15 @@ impl Tape {
             flag = repeated.next;
         }
         Ok(())
+    }
+
+    /// Launches one of two parts; the host asks the device which.
+    fn decide(&self, decided: &Decided, at: usize, values: &Values<'_>) -> Result<()> {
+        let holds = self.context.read_flag(values.address(decided.test))?;
+        let part = if holds { &self.ops[at + 1..decided.otherwise] } else { &self.ops[decided.otherwise..] };
+        self.context.make_current()?;
+        let mut args = Args::new();
+        part.iter().try_for_each(|op| op.launch(&self.context, values, &mut args))
     }
 
     /// Takes the random numbers of a call from the generator, in program order.
@@ -218,7 +234,7 @@ impl Op {
                 context.launch_packed(&launch.function, launch.grid, launch.block, launch.shared, args.bytes())
             }
             Op::Product(multiplication) => multiplication.launch(context, values),
-            Op::Loop(_) => unreachable!("there is no loop in a loop"),
+            Op::Loop(_) | Op::Branch(_) => unreachable!("nothing is nested in what is nested"),
             Op::Copy { to, from, bytes } => context.copy(values.address(*to), values.address(*from), *bytes),
         }
     }

@@ -75,6 +75,7 @@ fn names(launches: &[Recorded]) -> Vec<&str> {
             Recorded::Matmul(_) => "matmul",
             Recorded::Graph { .. } => "graph",
             Recorded::Loop => "while",
+            Recorded::Branch => "if",
             Recorded::On(_) | Recorded::Wait { .. } => "stream",
         });
     }
