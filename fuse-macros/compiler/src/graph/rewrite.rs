@@ -37,10 +37,11 @@ impl Rewrite {
             let first = rewrite.graph.nodes.len();
             let results = visit(&mut rewrite.graph, &node);
             rewrite.adopt(first, &node, &results);
-            moved.push(results.first().map_or(0, |v| v.node));
+            let same = (first..rewrite.graph.nodes.len()).find(|&new| rewrite.graph.nodes[new].op == node.op);
+            moved.push(same.map_or(results.first().map_or(0, |v| v.node), |new| new as u32));
             rewrite.map.push(results);
         }
-        // Checks of nodes a pass adds repeat what the old node checked already.
+        // Checks of nodes a pass adds repeat what the old node checked already, and an error names the op that was written.
         let follow = |list: Vec<(u32, Check)>| list.into_iter().map(|(node, c)| (moved[node as usize], c)).collect();
         let (checks, guards) = (follow(checks), follow(guards));
         let list = |vals: &[Val]| vals.iter().map(|&v| rewrite.of(v)).collect::<Vec<_>>();

@@ -4,13 +4,16 @@
 //! infinities.
 
 use crate::graph::{Graph, Node, Rewrite};
-use crate::op::{Attr, Class, Fact, Literal, Num, Op, Source, Val, ViewKind};
+use crate::op::{Attr, Build, Class, Fact, Literal, Num, Op, Source, Val, ViewKind};
+use crate::types::Ty;
 
 /// Simplifies every node.
 pub fn run(graph: Graph) -> Graph {
-    Rewrite::run(graph, |new, node| match same_as(new, node).or_else(|| folded(new, node)) {
-        Some(val) => vec![val],
-        None => Rewrite::keep(new, node),
+    Rewrite::run(graph, |new, node| {
+        match same_as(new, node).or_else(|| folded(new, node)).or_else(|| moved(new, node)) {
+            Some(val) => vec![val],
+            None => Rewrite::keep(new, node),
+        }
     })
 }
 
@@ -34,10 +37,32 @@ fn same_as(graph: &Graph, node: &Node) -> Option<Val> {
 
 /// What a value was before it was brought to its compute type, if it goes back to its own: widening is exact.
 fn narrow_again(graph: &Graph, node: &Node) -> Option<Val> {
-    let wide = graph.node(node.args[0]);
-    let narrow = *wide.args.first().filter(|_| wide.op == node.op)?;
-    let ty = &graph.node(narrow).outs[narrow.out as usize];
-    (*ty == node.outs[0] && ty.dtype.compute() == wide.outs[0].dtype).then_some(narrow)
+    widened(graph, node.args[0]).filter(|&narrow| *graph.ty(narrow) == node.outs[0])
+}
+
+/// What moves elements moves them before they are widened: they are smaller there, and a cast back finds the one it undoes.
+/// An expansion stays behind the cast, which is done once for what it repeats.
+fn moved(graph: &mut Graph, node: &Node) -> Option<Val> {
+    let moves = match node.op.class {
+        Class::View(kind) => kind != ViewKind::Expand,
+        class => class == Class::Join,
+    };
+    let narrow: Vec<Val> = node.args.iter().map(|&arg| widened(graph, arg)).collect::<Option<_>>().filter(|_| moves)?;
+    let dtype = graph.ty(*narrow.first()?).dtype;
+    if narrow.iter().any(|&val| graph.ty(val).dtype != dtype) {
+        return None;
+    }
+    let ty = Ty { dtype, ..node.outs[0].clone() };
+    let moved = graph.push_typed(node.op, narrow, node.attrs.clone(), vec![ty]);
+    Some(graph.push_typed(Op::named("cast"), vec![moved], vec![Attr::DType(node.outs[0].dtype)], node.outs.clone()))
+}
+
+/// What a value was before it was brought to its compute type.
+fn widened(graph: &Graph, val: Val) -> Option<Val> {
+    let wide = graph.node(val);
+    let narrow = *wide.args.first().filter(|_| wide.op.name == "cast")?;
+    let dtype = graph.ty(narrow).dtype;
+    (dtype != wide.outs[0].dtype && dtype.compute() == wide.outs[0].dtype).then_some(narrow)
 }
 
 fn is_identity_view(kind: ViewKind, node: &Node, same_type: bool) -> bool {
@@ -114,7 +139,6 @@ fn constant_num(graph: &Graph, val: Val) -> Option<Num> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::op::Build;
     use crate::types::{DType, Dim};
 
     fn float(g: &mut Graph, value: f64, dtype: DType) -> Val {
