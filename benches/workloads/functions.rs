@@ -215,7 +215,7 @@ pub fn block_train<T: Float>(
     let k = k.reshape([batch, seq, heads, width / heads]).transpose(1, 2);
     let v = v.reshape([batch, seq, heads, width / heads]).transpose(1, 2);
     // Heads have 64 elements. The probabilities are dropped out, too, as by PyTorch's attention in training.
-    let scores = (q * T::from_f64(0.125)).matmul(&k.transpose(-2, -1)).softmax(-1).dropout(0.1, true);
+    let scores = (q.matmul(&k.transpose(-2, -1)) * T::from_f64(0.125)).softmax(-1).dropout(0.1, true);
     let attended = scores.matmul(&v).transpose(1, 2).reshape([batch, seq, width]);
     let x = x + attended.linear(out_weight, out_bias).dropout(0.1, true);
     let normed = x.layer_norm(norm2_weight, norm2_bias, 1e-5);
