@@ -218,7 +218,8 @@ impl<'g> Groups<'g> {
         });
     }
 
-    /// Groups that make operands of a node, latest first.
+    /// Groups that make operands of a node, latest first. Draws are made again wherever they are read, so nothing but what
+    /// is made of them alone joins them.
     fn candidates(&self, node: u32) -> Vec<GroupId> {
         let mut found = BTreeSet::new();
         for &arg in &self.graph.nodes[node as usize].args {
@@ -227,7 +228,22 @@ impl<'g> Groups<'g> {
                 found.insert(id);
             }
         }
+        found.retain(|id| !self.is_made_of_draws(*id) || self.needs_only(node, *id));
         found.into_iter().rev().collect()
+    }
+
+    /// Whether a group reads no memory and draws random numbers.
+    fn is_made_of_draws(&self, id: GroupId) -> bool {
+        let members = &self.list[id.0].members;
+        members.iter().any(|m| is_draw(self.graph, m.node)) && members.iter().all(|m| self.needs_only(m.node, id))
+    }
+
+    /// Whether the operands of a node are members of a group or made of nothing.
+    fn needs_only(&self, node: u32, id: GroupId) -> bool {
+        self.graph.nodes[node as usize].args.iter().all(|&arg| {
+            let (root, _) = behind_views(self.graph, arg);
+            self.of[root.node as usize] == Some(id) || is_from_nothing(self.graph, root)
+        })
     }
 
     fn is_elementwise(&self, node: u32) -> bool {
@@ -461,6 +477,16 @@ pub fn is_row_order(axes: &[usize], rank: usize) -> bool {
 pub fn reduced_last(rank: usize, axes: &[usize]) -> Vec<u32> {
     let kept = (0..rank).filter(|k| !axes.contains(k));
     kept.chain(axes.iter().copied()).map(|k| k as u32).collect()
+}
+
+/// Whether one value is made of constants, sizes and host scalars alone, like the scale of attention.
+pub fn is_from_nothing(graph: &Graph, val: Val) -> bool {
+    let node = graph.node(val);
+    match node.op.class {
+        Class::Source(Source::Constant | Source::Scalar | Source::Size) => true,
+        Class::Elementwise => node.outs[0].dims.is_empty() && node.args.iter().all(|&arg| is_from_nothing(graph, arg)),
+        _ => false,
+    }
 }
 
 /// Whether a node draws random numbers.

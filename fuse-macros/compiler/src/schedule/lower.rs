@@ -7,10 +7,10 @@ use super::groups::{Group, GroupId, Groups, Member, Shape, axis_attr};
 use super::kernel::KernelBuilder;
 use super::views::{behind_views, broadcast, normal};
 use crate::graph::Graph;
-use crate::op::{Attr, Class, Source, Val};
+use crate::op::{Attr, Class, Val};
 use crate::plan::{Buf, BufClass, BufId, Kernel, Kind, Level, Operand, Plan, PlanCheck, Scatter, Step, View};
-use crate::types::Dim;
-use std::collections::{BTreeSet, HashMap};
+use crate::types::{DType, Dim};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Up to this many cheap ops are computed again where they are read rather than stored and loaded.
 const CHEAP_OPS: usize = 4;
@@ -25,6 +25,8 @@ pub struct Lower<'g> {
     bufs: HashMap<Val, BufId>,
     /// Groups that read a value, through views.
     readers: HashMap<Val, BTreeSet<GroupId>>,
+    /// Values that are known to be stored, because they are not cheap to compute again.
+    kept: HashSet<Val>,
     /// Draw numbers by node, in program order.
     draws: HashMap<u32, u32>,
     /// Steps of the groups lowered so far, last first.
@@ -32,14 +34,16 @@ pub struct Lower<'g> {
 }
 
 /// Lowers the groups of a graph.
+///
+/// What a value costs to compute again depends on what else is stored, which is known only at the end. So this is done
+/// twice, and the second time knows what the first one stored.
 pub fn run(groups: &Groups<'_>) -> Plan {
-    let mut lower = Lower::new(groups);
-    lower.mark_results();
-    for id in order(groups).into_iter().rev() {
-        let steps = lower.group(id);
-        lower.steps.push(steps);
-    }
-    lower.finish()
+    let mut first = Lower::new(groups);
+    first.lower();
+    let mut second = Lower::new(groups);
+    second.keep(first.bufs.into_keys().collect());
+    second.lower();
+    second.finish()
 }
 
 impl<'g> Lower<'g> {
@@ -56,6 +60,7 @@ impl<'g> Lower<'g> {
             },
             bufs: HashMap::new(),
             readers: readers(groups),
+            kept: HashSet::new(),
             draws: HashMap::new(),
             steps: Vec::new(),
         };
@@ -72,6 +77,24 @@ impl<'g> Lower<'g> {
             lower.plan.draws.push(Dim::ceil_div(node.outs[0].numel(), Dim::Const(4)));
         }
         lower
+    }
+
+    fn lower(&mut self) {
+        self.mark_results();
+        for id in order(self.groups).into_iter().rev() {
+            let steps = self.group(id);
+            self.steps.push(steps);
+        }
+    }
+
+    /// Notes which of these values stay in memory, in program order: each is as cheap as what it is made of allows.
+    fn keep(&mut self, mut stored: Vec<Val>) {
+        stored.sort_unstable();
+        for val in stored {
+            if self.groups.of[val.node as usize].is_some_and(|owner| !self.is_cheap(val, owner)) {
+                self.kept.insert(val);
+            }
+        }
     }
 
     fn check(&self, node: u32, check: crate::op::Check) -> PlanCheck {
@@ -138,6 +161,9 @@ impl<'g> Lower<'g> {
         if group.member(val.node).is_some() {
             return true;
         }
+        if self.is_cast_up(val) && !self.bufs.contains_key(&val) {
+            return true;
+        }
         let from = &self.groups.list[owner.0];
         let repeatable = match node.op.class {
             Class::Elementwise | Class::Gather => true,
@@ -151,7 +177,8 @@ impl<'g> Lower<'g> {
         if node.op.class == Class::Gather && chain.iter().any(|view| matches!(view, View::Reshape(_))) {
             return false;
         }
-        if self.is_from_nothing(val) {
+        // A launch for it would cost more than any number of instructions.
+        if super::groups::is_from_nothing(self.graph, val) {
             return true;
         }
         let repeats =
@@ -164,17 +191,10 @@ impl<'g> Lower<'g> {
         from.shape == Shape::Nest(Kind::Map) && !repeats && self.only_read_by(val, group)
     }
 
-    /// Whether one value is made of constants, sizes and host scalars alone, like the scale of attention: a launch for it
-    /// would cost more than any number of instructions.
-    fn is_from_nothing(&self, val: Val) -> bool {
+    /// Whether a value is a cast from a type of fewer bytes, which memory holds in its place.
+    fn is_cast_up(&self, val: Val) -> bool {
         let node = self.graph.node(val);
-        match node.op.class {
-            Class::Source(Source::Constant | Source::Scalar | Source::Size) => true,
-            Class::Elementwise => {
-                node.outs[0].dims.is_empty() && node.args.iter().all(|&arg| self.is_from_nothing(arg))
-            }
-            _ => false,
-        }
+        node.op.name == "cast" && self.bytes(node.args[0]) < self.bytes(val)
     }
 
     /// Whether every group that reads a value is this one, or exists only to be computed again in it.
@@ -200,8 +220,13 @@ impl<'g> Lower<'g> {
         cost.ops <= CHEAP_OPS && cost.heavy <= 1 && less_traffic
     }
 
+    /// Bytes of one element; of a generic type as if it were a half.
     fn bytes(&self, val: Val) -> usize {
-        self.graph.node(val).outs[val.out as usize].dtype.bytes()
+        match self.graph.node(val).outs[val.out as usize].dtype {
+            DType::Param(_) => DType::F16.bytes(),
+            DType::Compute(_) => DType::F16.compute().bytes(),
+            dtype => dtype.bytes(),
+        }
     }
 
     fn cost(&self, val: Val, owner: GroupId) -> Cost {
@@ -221,9 +246,10 @@ impl<'g> Lower<'g> {
         for &arg in &node.args {
             let (root, _) = behind_views(self.graph, arg);
             let full = self.graph.node(arg).outs[arg.out as usize].dims == node.outs[0].dims;
+            let repeats = self.graph.node(root).op.class == Class::Elementwise && !self.kept.contains(&root);
             match self.groups.of[root.node as usize] {
                 // What is smaller is stored or computed again by itself.
-                Some(id) if id == owner && self.graph.node(root).op.class == Class::Elementwise => {
+                Some(id) if id == owner && repeats => {
                     if full && cost.ops <= CHEAP_OPS {
                         self.add_cost(root, owner, cost);
                     }
@@ -352,11 +378,12 @@ fn certainly_repeats(from: &[Dim], to: &[Dim]) -> bool {
     to.len() - ones(to) > from.len() - ones(from).min(from.len())
 }
 
-/// Groups in an order in which each runs after what it reads, earlier ones first.
+/// Groups in an order in which each runs after what it reads, those first that begin first in the program.
 fn order(groups: &Groups<'_>) -> Vec<GroupId> {
     let mut done: Vec<GroupId> = Vec::new();
     let mut left: Vec<GroupId> = (0..groups.list.len()).map(GroupId).collect();
     left.retain(|id| !groups.list[id.0].members.is_empty());
+    left.sort_by_key(|id| groups.list[id.0].members.iter().map(|member| member.node).min());
     while !left.is_empty() {
         let ready = left.iter().position(|id| groups.list[id.0].deps.iter().all(|d| done.contains(d)));
         done.push(left.remove(ready.expect("groups form no cycle")));

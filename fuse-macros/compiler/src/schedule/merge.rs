@@ -37,7 +37,7 @@ pub fn try_merge(groups: &mut Groups<'_>, a: GroupId, b: GroupId, union: Union) 
     }
     let touching = late.deps.contains(&a)
         || !reads(groups, early).is_disjoint(&reads(groups, late))
-        || are_columns_of_one_pass(early, late);
+        || are_columns_of_one_pass(groups, early, late);
     let Some(mut merged) = union(groups, early, late).filter(|_| touching && !between(groups, a, b)) else {
         return false;
     };
@@ -57,11 +57,29 @@ pub fn try_merge(groups: &mut Groups<'_>, a: GroupId, b: GroupId, union: Union) 
     true
 }
 
-/// Whether two groups of column sums read what the same kernel makes, as the gradients of a norm's weight and bias do. Sums
+/// Whether two groups of column sums are made of the same values, as the gradients of a norm's weight and bias are. Sums
 /// that only happen to have the same extents stay apart: waiting for each other, they would keep their operands in memory.
-fn are_columns_of_one_pass(a: &Group, b: &Group) -> bool {
+fn are_columns_of_one_pass(groups: &Groups<'_>, a: &Group, b: &Group) -> bool {
     let columns = Shape::Nest(Kind::Column);
-    a.shape == columns && b.shape == columns && !a.deps.is_disjoint(&b.deps)
+    let shared = || !sources(groups, a).is_disjoint(&sources(groups, b));
+    a.shape == columns && b.shape == columns && a.domain == b.domain && shared()
+}
+
+/// The values of a group's size that what it reads is made of, a few ops back.
+fn sources(groups: &Groups<'_>, group: &Group) -> BTreeSet<Val> {
+    const OPS: usize = 4;
+    let size = |dims: &[Dim]| dims.iter().cloned().fold(Dim::Const(1), Dim::mul);
+    let all = size(&group.domain);
+    let mut found = reads(groups, group);
+    let mut newest = found.clone();
+    for _ in 0..OPS {
+        let made = newest.iter().filter(|val| groups.graph.node(**val).op.class == Class::Elementwise);
+        let args = made.flat_map(|val| &groups.graph.node(*val).args);
+        newest = args.map(|&arg| behind_views(groups.graph, arg).0).collect();
+        found.extend(newest.iter().copied());
+    }
+    found.retain(|val| size(&groups.graph.node(*val).outs[val.out as usize].dims) == all);
+    found
 }
 
 /// Whether some third group would have to run after one of the two and before the other.

@@ -77,12 +77,12 @@ fn a_linear_layer_rounds_its_gradients_where_they_are_made() {
         &[0, 1, 2],
         function,
         expect![[r#"
-        k0_matmul_add_gelu_mul: matmul[x.0, x.1, w.0, x.2] t4 = bf16(add(matmul(x, w), f32(b))); t6 = f32(t4); gelu8 = gelu(t4); add26 = add(mul(add(erf(mul(t6, 0.7071067811865476)), 1), 0.5), mul(t6, mul(exp(mul(mul(t6, t6), -0.5)), 0.3989422804014327)))
-        k1_mul: map[x.0, x.1, w.0] cast28 = bf16(mul(f32(cotangent), add26))
-        k2_matmul: matmul[x.0*x.1, x.2, w.0] cast32 = bf16(matmul(cast28, w))
-        k3_matmul: matmul[w.0, x.2, x.0*x.1] w_grad = bf16(matmul(cast28, x))
-        k4_sum: column[w.0 | x.0*x.1] b_grad = bf16(sum(f32(cast28)))
-    "#]],
+            k0_matmul_add_gelu_mul: matmul[x.0, x.1, w.0, x.2] t4 = bf16(add(matmul(x, w), f32(b))); t6 = f32(t4); gelu8 = gelu(t4); add26 = add(mul(add(erf(mul(t6, 0.7071067811865476)), 1), 0.5), mul(t6, mul(exp(mul(mul(t6, t6), -0.5)), 0.3989422804014327)))
+            k1_mul: map[x.0, x.1, w.0] cast28 = bf16(mul(f32(cotangent), add26))
+            k2_matmul: matmul[x.0*x.1, x.2, w.0] cast31 = bf16(matmul(cast28, w))
+            k3_matmul: matmul[w.0, x.2, x.0*x.1] w_grad = bf16(matmul(cast28, x))
+            k4_sum: column[w.0 | x.0*x.1] b_grad = bf16(sum(f32(cast28)))
+        "#]],
     );
 }
 
@@ -115,14 +115,36 @@ fn attention_walks_its_rows_once_in_each_direction() {
         &[0, 1, 2],
         function,
         expect![[r#"
-        s0_matmul: matmul[q.0, q.1, q.2, k.2, q.3] product4 = matmul(q, k)
-        s1_matmul: matmul[q.0, q.1, q.2, k.2, v.3] product32 = matmul(cotangent, v)
-        s2_le_sqrt_recip_mul: row[q.0, q.1, q.2 | k.2] t9 = where_cond(le(position, position), mul(product4, recip(sqrt(q.3))), -inf); t10 = max(t9); t12 = eq(t10, -inf); t16 = exp(sub(t9, where_cond(t12, 0, t10))); t20 = div(t16, where_cond(t12, 1, sum(t16))); div26 = t20; cast27 = bf16(t20)
-        s3_matmul: matmul[q.0, q.1, q.2, v.3, k.2] cast29 = bf16(matmul(cast27, v))
-        s4_matmul: matmul[q.0, q.1, k.2, v.3, q.2] v_grad = bf16(matmul(cast27, cotangent))
-        s5_mul_sum_sub_sqrt: row[q.0, q.1, q.2 | k.2] cast39 = bf16(mul(mul(div26, sub(product32, sum(mul(product32, div26)))), recip(sqrt(q.3))))
-        s6_matmul: matmul[q.0, q.1, q.2, q.3, k.2] q_grad = bf16(matmul(cast39, k))
-        s7_matmul: matmul[q.0, q.1, k.2, q.3, q.2] k_grad = bf16(matmul(cast39, q))
+            s0_matmul: matmul[q.0, q.1, q.2, k.2, q.3] product4 = matmul(q, k)
+            s1_le_sqrt_recip_mul: row[q.0, q.1, q.2 | k.2] t9 = where_cond(le(position, position), mul(product4, recip(sqrt(q.3))), -inf); t10 = max(t9); t12 = eq(t10, -inf); t16 = exp(sub(t9, where_cond(t12, 0, t10))); t20 = div(t16, where_cond(t12, 1, sum(t16))); div26 = t20; cast27 = bf16(t20)
+            s2_matmul: matmul[q.0, q.1, q.2, v.3, k.2] cast29 = bf16(matmul(cast27, v))
+            s3_matmul: matmul[q.0, q.1, q.2, k.2, v.3] product32 = matmul(cotangent, v)
+            s4_mul_sum_sub_sqrt: row[q.0, q.1, q.2 | k.2] cast39 = bf16(mul(mul(div26, sub(product32, sum(mul(product32, div26)))), recip(sqrt(q.3))))
+            s5_matmul: matmul[q.0, q.1, q.2, q.3, k.2] q_grad = bf16(matmul(cast39, k))
+            s6_matmul: matmul[q.0, q.1, k.2, q.3, q.2] k_grad = bf16(matmul(cast39, q))
+            s7_matmul: matmul[q.0, q.1, k.2, v.3, q.2] v_grad = bf16(matmul(cast27, cotangent))
+        "#]],
+    );
+}
+
+#[test]
+fn a_dropout_behind_a_product_is_part_of_its_epilogue() {
+    let function = |o: &mut Ops, x: &[Val]| {
+        let h = o.apply("linear", &x[..3]);
+        let h = o.apply("gelu", &[h]);
+        let rate = o.float(0.1, DType::F64);
+        let h = o.with("dropout", &[h, rate], vec![Attr::Bool(true)]);
+        o.apply("matmul", &[h, x[3]])
+    };
+    check(
+        &[("x", 3), ("w", 2), ("b", 1), ("v", 2)],
+        &[1],
+        function,
+        expect![[r#"
+        k0_matmul_add_gelu_random: matmul[x.0, x.1, w.0, x.2] t4 = bf16(add(matmul(x, w), f32(b))); t16 = f32(t4); cast18 = bf16(mul(f32(gelu(t4)), mul(f32(ge(uniform0(position), 0.10000000149011612)), 1.1111111640930176))); add43 = add(mul(add(erf(mul(t16, 0.7071067811865476)), 1), 0.5), mul(t16, mul(exp(mul(mul(t16, t16), -0.5)), 0.3989422804014327)))
+        k1_matmul: matmul[x.0, x.1, v.1, w.0] product19 = matmul(cast18, v)
+        k2_matmul_random_ge_mul: matmul[x.0, x.1, w.0, v.1] cast45 = bf16(mul(f32(bf16(mul(f32(bf16(matmul(cotangent, v))), mul(f32(ge(uniform0(position), 0.10000000149011612)), 1.1111111640930176)))), add43))
+        k3_matmul: matmul[w.0, x.2, x.0*x.1] w_grad = bf16(matmul(cast45, x))
     "#]],
     );
 }

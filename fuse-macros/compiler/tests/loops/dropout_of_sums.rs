@@ -1,88 +1,52 @@
-#[doc = "column[x.1 | x.0] sum2 = sum(x)"]
+#[doc = "column[x.1 | x.0] cast19 = bf16(mul(f32(sum(x)), mul(f32(ge(uniform1(position), 0.10000000149011612)), 1.1111111640930176)))"]
 #[allow(non_camel_case_types)]
-struct k0_sum;
+struct k0_sum_random_ge_mul;
 #[allow(unused, clippy::all)]
-impl ::fuse_runtime::rt::Body for k0_sum {
+impl ::fuse_runtime::rt::Body for k0_sum_random_ge_mul {
     #[inline(always)]
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
         let x_in = &ins.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
+        let position: i64 = ins.row::<i64>(1);
+        let uniform: f32 = ins.uniform(1, position);
+        let ge: bool = uniform >= 0.1f32;
+        let cast2: f32 = m::cast::<bool, f32>(ge);
+        let mul: f32 = cast2 * 1.1111112f32;
         let sum: f32 = m::round_bf16(rt::reduce::column_sum(n, #[inline(always)] |i| { let x: f32 = Element::to_compute(x_in[i]); x }));
-        outs.row::<::fuse_runtime::prelude::bf16>(0, <::fuse_runtime::prelude::bf16 as Element>::from_compute(sum));
+        let cast: f32 = sum;
+        let mul2: f32 = cast * mul;
+        let cast3: f32 = m::round_bf16(mul2);
+        outs.row::<::fuse_runtime::prelude::bf16>(0, <::fuse_runtime::prelude::bf16 as Element>::from_compute(cast3));
     }
 }
-#[doc = "row[ | x.0, x.1] sum_all3 = sum(x)"]
+#[doc = "row[ | x.0, x.1] cast26 = bf16(mul(f32(sum(x)), mul(f32(ge(uniform2(position), 0.10000000149011612)), 1.1111111640930176)))"]
 #[allow(non_camel_case_types)]
-struct k1_sum;
+struct k1_sum_random_ge_mul;
 #[allow(unused, clippy::all)]
-impl ::fuse_runtime::rt::Body for k1_sum {
+impl ::fuse_runtime::rt::Body for k1_sum_random_ge_mul {
     #[inline(always)]
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
         let x_in = &ins.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
+        let position: i64 = ins.row::<i64>(1);
+        let uniform: f32 = ins.uniform(2, position);
+        let ge: bool = uniform >= 0.1f32;
+        let cast2: f32 = m::cast::<bool, f32>(ge);
+        let mul: f32 = cast2 * 1.1111112f32;
         let sum: f32 = m::round_bf16(rt::reduce::row_sum(n, #[inline(always)] |i| { let x: f32 = Element::to_compute(x_in[i]); x }));
-        outs.row::<::fuse_runtime::prelude::bf16>(0, <::fuse_runtime::prelude::bf16 as Element>::from_compute(sum));
-    }
-}
-#[doc = "map[x.1] cast19 = bf16(mul(f32(sum2), mul(f32(ge(uniform1(position), 0.10000000149011612)), 1.1111111640930176)))"]
-#[allow(non_camel_case_types)]
-struct k2_random_ge_mul;
-#[allow(unused, clippy::all)]
-impl ::fuse_runtime::rt::Body for k2_random_ge_mul {
-    #[inline(always)]
-    fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
-        use ::fuse_runtime::{Element, rt, rt::math as m};
-        let n = ins.len();
-        let sum2_in = &ins.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
-        let position_in = &ins.elem::<i64>(1)[..n];
-        let cast19_out = &mut outs.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
-        for i in 0..n {
-            let sum2: f32 = Element::to_compute(sum2_in[i]);
-            let cast: f32 = sum2;
-            let position: i64 = position_in[i];
-            let uniform: f32 = ins.uniform(1, position);
-            let ge: bool = uniform >= 0.1f32;
-            let cast2: f32 = m::cast::<bool, f32>(ge);
-            let mul: f32 = cast2 * 1.1111112f32;
-            let mul2: f32 = cast * mul;
-            let cast3: f32 = m::round_bf16(mul2);
-            cast19_out[i] = <::fuse_runtime::prelude::bf16 as Element>::from_compute(cast3);
-        }
-    }
-}
-#[doc = "map[] cast26 = bf16(mul(f32(sum_all3), mul(f32(ge(uniform2(position), 0.10000000149011612)), 1.1111111640930176)))"]
-#[allow(non_camel_case_types)]
-struct k3_random_ge_mul;
-#[allow(unused, clippy::all)]
-impl ::fuse_runtime::rt::Body for k3_random_ge_mul {
-    #[inline(always)]
-    fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
-        use ::fuse_runtime::{Element, rt, rt::math as m};
-        let n = ins.len();
-        let sum_all3_in = &ins.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
-        let position_in = &ins.elem::<i64>(1)[..n];
-        let cast26_out = &mut outs.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
-        for i in 0..n {
-            let sum_all3: f32 = Element::to_compute(sum_all3_in[i]);
-            let cast: f32 = sum_all3;
-            let position: i64 = position_in[i];
-            let uniform: f32 = ins.uniform(2, position);
-            let ge: bool = uniform >= 0.1f32;
-            let cast2: f32 = m::cast::<bool, f32>(ge);
-            let mul: f32 = cast2 * 1.1111112f32;
-            let mul2: f32 = cast * mul;
-            let cast3: f32 = m::round_bf16(mul2);
-            cast26_out[i] = <::fuse_runtime::prelude::bf16 as Element>::from_compute(cast3);
-        }
+        let cast: f32 = sum;
+        let mul2: f32 = cast * mul;
+        let cast3: f32 = m::round_bf16(mul2);
+        outs.row::<::fuse_runtime::prelude::bf16>(0, <::fuse_runtime::prelude::bf16 as Element>::from_compute(cast3));
     }
 }
 #[doc = "row[x.0 | x.1] cast12 = bf16(mul(f32(sum(x)), mul(f32(ge(uniform0(position), 0.10000000149011612)), 1.1111111640930176))); mul27 = mul(x, cast26)"]
 #[allow(non_camel_case_types)]
-struct k4_sum_random_ge_mul;
+struct k2_sum_random_ge_mul;
 #[allow(unused, clippy::all)]
-impl ::fuse_runtime::rt::Body for k4_sum_random_ge_mul {
+impl ::fuse_runtime::rt::Body for k2_sum_random_ge_mul {
     #[inline(always)]
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
