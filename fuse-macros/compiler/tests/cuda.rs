@@ -8,7 +8,7 @@ use expect_test::expect_file;
 use fuse_compiler::emit::cuda;
 
 /// One program for every kind of kernel.
-const REVIEWED: [&str; 13] = [
+const REVIEWED: [&str; 14] = [
     "pointwise_generic",
     "bias_gelu",
     "softmax",
@@ -21,6 +21,7 @@ const REVIEWED: [&str; 13] = [
     "embedding",
     "scatter_add",
     "linear_relu",
+    "linear_relu_f32",
     "attention",
 ];
 

@@ -44,6 +44,7 @@ fn every_variant_compiles(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
     let text = cuda::text(plan);
     for (kernel, variants) in kernels(plan) {
         let pairs = variants.iter().zip(ARCHITECTURES.iter().cycle());
+        let pairs = pairs.map(|(variant, arch)| (variant, own_architecture(variant).unwrap_or(arch)));
         for (variant, arch) in pairs.filter(|(variant, arch)| exists(variant, arch)) {
             for params in instances(plan) {
                 let defines = variant.defines(kernel, &params);
@@ -68,6 +69,11 @@ fn list_compiles(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
             panic!("{name}, a list of {} for {arch} with {defines:?}:\n{log}\n{}", kernel.name, numbered(&text));
         }
     }
+}
+
+/// The only generation of devices that has the instructions of a variant.
+fn own_architecture(variant: &Variant) -> Option<&'static &'static str> {
+    matches!(variant.walk, Walk::Thirds { .. } | Walk::Halves { .. }).then_some(&ARCHITECTURES[2])
 }
 
 /// Copies to shared memory that go on behind a thread came with compute capability 8.0.
@@ -167,9 +173,32 @@ fn products(matmul: &Matmul) -> Vec<Variant> {
         walk: Walk::Strips { rows, right },
         ..of(0, Lie::Apart, Lie::Apart, vec, Step::Next, false)
     };
+    let thirds = |columns, left, right, vec, step, wide| Variant {
+        walk: Walk::Thirds { columns, left, right },
+        ..of(0, left, right, vec, step, wide)
+    };
     let mut few = vec![];
+    if matmul.dtype == DType::F32 {
+        few.extend([
+            thirds(192, Lie::AlongK, Lie::Across, 4, Step::Next, false),
+            thirds(192, Lie::Across, Lie::AlongK, 1, Step::Apart, false),
+            thirds(128, Lie::Across, Lie::Across, 2, Step::Next, true),
+            thirds(128, Lie::Apart, Lie::Apart, 1, Step::Apart, false),
+        ]);
+    }
+    let halves = |columns, left, right, vec, step, wide| Variant {
+        walk: Walk::Halves { columns, left, right },
+        ..of(0, left, right, vec, step, wide)
+    };
+    if matmul.dtype.is_half() {
+        few.extend([
+            halves(256, Lie::AlongK, Lie::Across, 8, Step::Next, false),
+            halves(192, Lie::Across, Lie::AlongK, 1, Step::Apart, false),
+            halves(128, Lie::Across, Lie::Across, 4, Step::Next, true),
+        ]);
+    }
     if !matmul.dtype.is_half() {
-        few = vec![strips(1, Lie::Across, 2), strips(16, Lie::AlongK, 1), strips(4, Lie::Apart, 2)];
+        few.extend([strips(1, Lie::Across, 2), strips(16, Lie::AlongK, 1), strips(4, Lie::Apart, 2)]);
         few.extend([strips(16, Lie::Across, 1), strips(1, Lie::AlongK, 2), strips(16, Lie::Apart, 1)]);
     }
     let large = if matmul.dtype.bytes() == 8 || matmul.dtype.is_generic() { 64 } else { 128 };

@@ -6,6 +6,7 @@
 mod ahead;
 mod candidates;
 mod geometry;
+mod hopper;
 pub mod list;
 mod pack;
 mod product;
@@ -20,6 +21,7 @@ mod walk;
 pub use ahead::{MOST_AHEAD, ahead, ahead_of_product};
 pub use candidates::{Candidate, Way};
 pub use geometry::{Access, Geometry, is_turnable};
+pub use hopper::{pays_in_halves, pays_in_thirds};
 pub use pack::{inner, outer, strides};
 pub use product::{Lie, has_few_rows};
 pub use resident::{Target, resident_leaves};

@@ -762,19 +762,30 @@ struct fuse_shape { long long batch[3], m, n, k; };
 // An operand from the first row (or column) of a block's tile on: x counts its rows (or columns), k inner positions.
 template <class T> struct fuse_side { const T* from; long long x_stride, k_stride; int x_end; long long k_end; };
 
-// What a block computes of a product: rows from m and columns from n on, at one place of the batch axes.
-template <int SIZE> struct fuse_part {
+// What a block computes of a product: M rows from m and N columns from n on, at one place of the batch axes. Neighbouring tiles
+// take turns with eight rows of tiles, so that those computed at the same time read few rows and columns.
+template <int M, int N> struct fuse_part {
+    static constexpr unsigned TURN = 8;
     fuse_at<3> batch;
     long long m, n;
 
-    __device__ __forceinline__ fuse_part(unsigned block, const fuse_shape& shape)
+    __device__ __forceinline__ fuse_part(unsigned tile, const fuse_shape& shape)
     {
-        const unsigned across = (unsigned)((shape.n + SIZE - 1) / SIZE), down = (unsigned)((shape.m + SIZE - 1) / SIZE);
-        n = (long long)(block % across) * SIZE;
-        m = (long long)(block / across % down) * SIZE;
-        const unsigned place = block / across / down;
+        const unsigned across = (unsigned)((shape.n + N - 1) / N), down = (unsigned)((shape.m + M - 1) / M);
+        const unsigned place = tile / (across * down);
+        tile -= place * across * down;
+        const unsigned first = tile / (TURN * across) * TURN, rows = min(down - first, TURN);
+        tile -= first * across;
+        m = (long long)(first + tile % rows) * M;
+        n = (long long)(tile / rows) * N;
         const unsigned two = place / (unsigned)shape.batch[2], one = two / (unsigned)shape.batch[1];
         batch = {(IDX)one, (IDX)(two - one * (unsigned)shape.batch[1]), (IDX)(place - two * (unsigned)shape.batch[2])};
+    }
+
+    // How many of them there are.
+    static __device__ __forceinline__ unsigned count(const fuse_shape& shape)
+    {
+        return (unsigned)((shape.n + N - 1) / N * ((shape.m + M - 1) / M) * shape.batch[0] * shape.batch[1] * shape.batch[2]);
     }
 
     __device__ __forceinline__ long long start(const fuse_matrix& strides) const
@@ -786,14 +797,14 @@ template <int SIZE> struct fuse_part {
     __device__ __forceinline__ fuse_side<T> left(const T* from, const fuse_matrix& strides, const fuse_shape& shape) const
     {
         const long long x_stride = strides.axis[3], k_stride = strides.axis[4];
-        return {from + start(strides) + m * x_stride, x_stride, k_stride, (int)min(shape.m - m, (long long)SIZE), shape.k};
+        return {from + start(strides) + m * x_stride, x_stride, k_stride, (int)min(shape.m - m, (long long)M), shape.k};
     }
 
     template <class T>
     __device__ __forceinline__ fuse_side<T> right(const T* from, const fuse_matrix& strides, const fuse_shape& shape) const
     {
         const long long x_stride = strides.axis[4], k_stride = strides.axis[3];
-        return {from + start(strides) + n * x_stride, x_stride, k_stride, (int)min(shape.n - n, (long long)SIZE), shape.k};
+        return {from + start(strides) + n * x_stride, x_stride, k_stride, (int)min(shape.n - n, (long long)N), shape.k};
     }
 };
 
@@ -942,6 +953,268 @@ template <class T, int SIZE, int L, int R> struct fuse_plain_product {
 
 template <class T, int SIZE, int L, int R> struct fuse_product : fuse_plain_product<T, SIZE, L, R> {};
 
+// The address of something in shared memory, as instructions take it.
+static __device__ __forceinline__ unsigned fuse_shared_at(const void* at) { return (unsigned)__cvta_generic_to_shared(at); }
+
+// STAGES pieces of shared memory that go round between threads that fill them and threads that use them.
+// See "mbarrier" in the PTX ISA: a barrier's phase is over when so many threads have arrived.
+template <int STAGES> struct fuse_ring {
+    unsigned long long full[STAGES], empty[STAGES];
+
+    // By one thread, before a barrier of the block.
+    __device__ __forceinline__ void open(unsigned fillers, unsigned users)
+    {
+        for (int stage = 0; stage < STAGES; ++stage) {
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(fuse_shared_at(full + stage)), "r"(fillers) : "memory");
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(fuse_shared_at(empty + stage)), "r"(users) : "memory");
+        }
+    }
+
+    static __device__ __forceinline__ void arrive(unsigned long long& barrier)
+    {
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(fuse_shared_at(&barrier)) : "memory");
+    }
+
+    // Arrives when the copies of this thread so far are done.
+    static __device__ __forceinline__ void arrive_behind_copies(unsigned long long& barrier)
+    {
+        asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" :: "r"(fuse_shared_at(&barrier)) : "memory");
+    }
+
+    // Until the phase of this parity is over.
+    static __device__ __forceinline__ void await(unsigned long long& barrier, unsigned parity)
+    {
+        asm volatile("{\n.reg .pred over;\nAGAIN_%=:\nmbarrier.try_wait.parity.shared::cta.b64 over, [%0], %1;\n@!over bra AGAIN_%=;\n}"
+                     :: "r"(fuse_shared_at(&barrier)), "r"(parity) : "memory");
+    }
+};
+
+// Where a thread is on its way round a ring.
+template <int STAGES> struct fuse_lap {
+    unsigned stage = 0, parity = 0;
+
+    __device__ __forceinline__ void next()
+    {
+        if (++stage == STAGES) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+};
+
+// Products on their way: those between a beginning and an end are a group.
+static __device__ __forceinline__ void fuse_wgmma_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+static __device__ __forceinline__ void fuse_wgmma_end() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+
+// Waits for all but the last groups of products, after which `d` may be read.
+template <int BUT, int N> static __device__ __forceinline__ void fuse_wgmma_await(float (&d)[N])
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(BUT) : "memory");
+#pragma unroll
+    for (int n = 0; n < N; ++n) asm volatile("" : "+f"(d[n]) :: "memory");
+}
+
+// What eight warps have of a tile of SIZE columns after their products, 16 rows each: of every 8 columns a thread has two
+// neighbours, in each of two rows. So memory is met in small pieces; turned in shared memory, 32 columns at a time, a thread
+// has VEC neighbours of a row, and a warp whole rows.
+template <int SIZE> struct fuse_turn {
+    static constexpr int PIECES = SIZE / 32, ACCESSES = 16 / VEC;
+    // Eight more columns than are used keep rows in different banks.
+    struct alignas(16) Shared { float of[8][16][40]; };
+    float (&of)[16][40];
+
+    __device__ __forceinline__ fuse_turn(Shared& shared) : of(shared.of[threadIdx.x / 32 - 4]) {}
+
+    // Where an access is in the tile.
+    static __device__ __forceinline__ int row(int access)
+    {
+        return (threadIdx.x / 32 - 4) * 16 + access % ACCESSES * VEC + threadIdx.x % 32 / (32 / VEC);
+    }
+    static __device__ __forceinline__ int column(int access)
+    {
+        return access / ACCESSES * 32 + threadIdx.x % (32 / VEC) * VEC;
+    }
+
+    __device__ __forceinline__ void put(const float (&product)[SIZE / 2], int piece)
+    {
+        const int row = threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+        __syncwarp();
+#pragma unroll
+        for (int j = 0; j < 8; ++j)
+            *(float2*)&of[row + j % 2 * 8][column + j / 2 * 8] = make_float2(product[piece * 16 + j * 2], product[piece * 16 + j * 2 + 1]);
+        __syncwarp();
+    }
+
+    __device__ __forceinline__ void get(float (&to)[VEC], int access) const
+    {
+        const float* from = &of[access % ACCESSES * VEC + threadIdx.x % 32 / (32 / VEC)][threadIdx.x % (32 / VEC) * VEC];
+        fuse_pack<float, VEC> pack;
+        pack.load(from);
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) to[v] = pack[v];
+    }
+};
+
+// d = a b, or d += a b, of 64 by 16 halves and 16 by N in shared memory. An operand is turned (1) if its rows or columns lie there,
+// and not runs along k. See "wgmma.mma_async" in the PTX ISA.
+template <class T, int N, int LEFT_TURNED, int RIGHT_TURNED> struct fuse_wgmma_halves;
+#define FUSE_8(d, n) "+f"(d[n]), "+f"(d[n + 1]), "+f"(d[n + 2]), "+f"(d[n + 3]), "+f"(d[n + 4]), "+f"(d[n + 5]), "+f"(d[n + 6]), "+f"(d[n + 7])
+#define FUSE_32(d, n) FUSE_8(d, n), FUSE_8(d, n + 8), FUSE_8(d, n + 16), FUSE_8(d, n + 24)
+
+template <int L, int R> struct fuse_wgmma_halves<fuse_bf16, 128, L, R> {
+    static __device__ __forceinline__ void run(float (&d)[64], unsigned long long a, unsigned long long b, int add)
+    {
+        asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %66, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
+                         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                         "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                         "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+                     "%64, %65, add, 1, 1, %67, %68;\n}"
+                     : FUSE_32(d, 0), FUSE_32(d, 32)
+                     : "l"(a), "l"(b), "r"(add), "n"(L), "n"(R));
+    }
+};
+
+template <int L, int R> struct fuse_wgmma_halves<fuse_bf16, 192, L, R> {
+    static __device__ __forceinline__ void run(float (&d)[96], unsigned long long a, unsigned long long b, int add)
+    {
+        asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %98, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {"
+                         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                         "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                         "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+                         "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+                         "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95}, "
+                     "%96, %97, add, 1, 1, %99, %100;\n}"
+                     : FUSE_32(d, 0), FUSE_32(d, 32), FUSE_32(d, 64)
+                     : "l"(a), "l"(b), "r"(add), "n"(L), "n"(R));
+    }
+};
+
+template <int L, int R> struct fuse_wgmma_halves<fuse_bf16, 256, L, R> {
+    static __device__ __forceinline__ void run(float (&d)[128], unsigned long long a, unsigned long long b, int add)
+    {
+        asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %130, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"
+                         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                         "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                         "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+                         "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+                         "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
+                         "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
+                         "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
+                     "%128, %129, add, 1, 1, %131, %132;\n}"
+                     : FUSE_32(d, 0), FUSE_32(d, 32), FUSE_32(d, 64), FUSE_32(d, 96)
+                     : "l"(a), "l"(b), "r"(add), "n"(L), "n"(R));
+    }
+};
+
+// Products of halves on the tensor cores of Hopper. A block computes 128 rows and SIZE columns at a time. Four warps copy 64 inner
+// positions of both operands a stage to shared memory, eight multiply 64 rows each four from there. L and R say how the operands
+// lie, as in `fuse_packs`: 1 along k, 2 along their rows or columns, in both cases in aligned runs of 16 bytes.
+template <class T, int SIZE, int L, int R> struct fuse_halves {
+    typedef fuse_part<128, SIZE> Part;
+    static constexpr int DEPTH = 64, STAGES = SIZE > 192 ? 4 : 5;
+
+    // Lines of 128 bytes: 64 inner positions of a row, or 64 rows at an inner position. Of eight lines, the 16 bytes at the
+    // same place are swizzled into different banks.
+    struct Stage { unsigned char left[128 * 128], right[SIZE * 128]; };
+    struct Shared {
+        Stage stage[STAGES];
+        fuse_ring<STAGES> ring;
+        typename fuse_turn<SIZE>::Shared turn;
+    };
+
+    Shared& shared;
+    fuse_lap<STAGES> lap;
+
+    __device__ __forceinline__ fuse_halves(void* at) : shared(*(Shared*)(((unsigned long long)at + 1023) / 1024 * 1024))
+    {
+        if (threadIdx.x == 0) shared.ring.open(128, 2);
+        __syncthreads();
+    }
+
+    // Whether a thread is one of those that copy.
+    static __device__ __forceinline__ bool feeds() { return threadIdx.x < 128; }
+
+    // First of all, those leave the others most of the registers: together they may have as many as 384 threads start with.
+    static __device__ __forceinline__ void few_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 72;"); }
+    static __device__ __forceinline__ void many_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 216;"); }
+
+    static __device__ __forceinline__ void copy(unsigned to, const T* from, int bytes)
+    {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(bytes) : "memory");
+    }
+
+    // Copies X rows (or columns) of an operand from inner position k on; what is outside is 0.
+    template <int LIE, int X> static __device__ __forceinline__ void copy(unsigned char* lines, const fuse_side<T>& side, int k)
+    {
+        const int line = threadIdx.x / 8, chunk = threadIdx.x % 8;
+        unsigned to = fuse_shared_at(lines) + line * 128 + (chunk ^ line % 8) * 16;
+#pragma unroll
+        for (int block = 0; block < X; block += 64) {
+            const T* from = side.from + chunk * 8;
+            from += LIE == 1 ? (block + line) * side.x_stride + k : (k + line) * side.k_stride + block;
+            const int room = chunk * 8 + (LIE == 1 ? k - (int)side.k_end : block - side.x_end);
+            const int bytes = min(max(-room, 0), 8) * 2, lines = LIE == 1 ? side.x_end - block - line : (int)side.k_end - k - line;
+#pragma unroll
+            for (int n = 0; n < 64; n += 16, to += 2048, from += 16 * (LIE == 1 ? side.x_stride : side.k_stride))
+                copy(to, from, lines > n ? bytes : 0);
+        }
+    }
+
+    __device__ __forceinline__ void feed(const fuse_side<T>& left, const fuse_side<T>& right)
+    {
+        for (int k = 0; k < (int)left.k_end; k += DEPTH) {
+            shared.ring.await(shared.ring.empty[lap.stage], lap.parity ^ 1);
+            Stage& stage = shared.stage[lap.stage];
+            copy<L, 128>(stage.left, left, k);
+            copy<R, SIZE>(stage.right, right, k);
+            shared.ring.arrive_behind_copies(shared.ring.full[lap.stage]);
+            lap.next();
+        }
+    }
+
+    // The descriptor of an operand from 16 times `step` inner positions on: 1024 bytes from eight lines to the next, and for one
+    // that is turned 8192 from 64 rows to the next.
+    template <int LIE> static __device__ __forceinline__ unsigned long long swizzled(const unsigned char* lines, int step)
+    {
+        const unsigned from = fuse_shared_at(lines) + step * (LIE == 1 ? 32 : 2048);
+        return (unsigned long long)(from >> 4) | (unsigned long long)(LIE == 1 ? 1 : 8192 >> 4) << 16
+            | (unsigned long long)(1024 >> 4) << 32 | 1ull << 62;
+    }
+
+    // A tile of the product. While one stage is multiplied the one before is given back.
+    __device__ __forceinline__ void multiply(float (&product)[SIZE / 2], const fuse_side<T>& left)
+    {
+        unsigned before = 0;
+        for (int k = 0; k < (int)left.k_end; k += DEPTH) {
+            shared.ring.await(shared.ring.full[lap.stage], lap.parity);
+            const Stage& stage = shared.stage[lap.stage];
+            const unsigned char* rows = stage.left + (threadIdx.x / 128 - 1) * 8192;
+            fuse_wgmma_begin();
+#pragma unroll
+            for (int step = 0; step < DEPTH / 16; ++step)
+                fuse_wgmma_halves<T, SIZE, L == 2, R == 2>::run(product, swizzled<L>(rows, step), swizzled<R>(stage.right, step), k + step > 0);
+            fuse_wgmma_end();
+            asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+            if (k > 0) give_back(before);
+            before = lap.stage;
+            lap.next();
+        }
+        fuse_wgmma_await<0>(product);
+        if (left.k_end > 0) give_back(before);
+    }
+
+    __device__ __forceinline__ void give_back(unsigned stage)
+    {
+        if (threadIdx.x % 128 == 0) shared.ring.arrive(shared.ring.empty[stage]);
+    }
+};
+
 #if __CUDA_ARCH__ >= 800
 // A tile of a product of halves on tensor cores, with sums in float. Two warps lie side by side, SIZE / 32 below each other;
 // a warp has 32 rows and SIZE / 2 columns and multiplies 16 by 16 with 16 by 8 elements at a time, which leaves every
@@ -1030,6 +1303,57 @@ __device__ __forceinline__ double fuse_exp(double x) { return exp(x); }
 #if defined(KERNEL_k0_matmul)
 // k0_matmul: map[broadcast(q.0, k.0), broadcast(q.1, k.1), q.2, k.2] product4 = product
 //   src/lib.rs:3  matmul(..)
+#if defined(HALVES)
+extern "C" __global__ void __launch_bounds__(384, 1) k0_matmul(
+    const fuse_bf16* left,
+    const fuse_matrix left_strides,
+    const fuse_bf16* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    fuse_bf16* product4_ptr,
+    const fuse_strides<RANK> product4_strides,
+    float* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_halves<fuse_bf16, HALVES, LEFT, RIGHT> tile;
+    extern __shared__ uint4 fuse_shared[];
+    tile work(fuse_shared);
+    if (tile::feeds()) {
+        tile::few_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            work.feed(part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+        }
+    } else {
+        tile::many_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            float product[HALVES / 2] = {};
+            work.multiply(product, part.left(left, left_strides, shape));
+            fuse_turn<HALVES> turn(work.shared.turn);
+#pragma unroll
+            for (int piece = 0; piece < turn.PIECES; piece += 2) {
+#pragma unroll
+                for (int access = 0; access < 2 * turn.ACCESSES; ++access) {
+                    if (access % turn.ACCESSES == 0) turn.put(product, piece + access / turn.ACCESSES);
+                    const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
+                    if (m >= shape.m || n >= shape.n) continue;
+                    const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+                    float value[VEC];
+                    turn.get(value, access);
+                    float product4_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float product2 = value[v];
+                        product4_out[v] = product2;
+                    }
+                    fuse_write<STEP_0>(product4_ptr + fuse_offset<STEP_0>(at, product4_strides), product4_out, product4_strides.axis[RANK - 1]);
+                }
+            }
+        }
+    }
+}
+#else
 extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k0_matmul(
     const fuse_bf16* left,
     const fuse_matrix left_strides,
@@ -1042,7 +1366,7 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k0_matmul(
     unsigned* counters) {
     fuse_behind();
     typedef fuse_product<fuse_bf16, TILE, LEFT, RIGHT> tile;
-    const fuse_part<TILE> part(blockIdx.x, shape);
+    const fuse_part<TILE, TILE> part(blockIdx.x, shape);
     float product[tile::ROWS][tile::COLUMNS] = {};
     fuse_multiply<tile>(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
 #pragma unroll
@@ -1063,6 +1387,7 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k0_matmul(
         }
     }
 }
+#endif
 #endif
 
 #if defined(KERNEL_k1_max_sub_exp_sum)
@@ -1496,6 +1821,57 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_max_sub_exp_sum(
 #if defined(KERNEL_k2_matmul)
 // k2_matmul: map[broadcast(q.0, broadcast(k.0, v.0)), broadcast(q.1, broadcast(k.1, v.1)), q.2, v.3] product14 = product
 //   src/lib.rs:5  matmul(..)
+#if defined(HALVES)
+extern "C" __global__ void __launch_bounds__(384, 1) k2_matmul(
+    const fuse_bf16* left,
+    const fuse_matrix left_strides,
+    const fuse_bf16* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    fuse_bf16* product14_ptr,
+    const fuse_strides<RANK> product14_strides,
+    float* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_halves<fuse_bf16, HALVES, LEFT, RIGHT> tile;
+    extern __shared__ uint4 fuse_shared[];
+    tile work(fuse_shared);
+    if (tile::feeds()) {
+        tile::few_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            work.feed(part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+        }
+    } else {
+        tile::many_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            float product[HALVES / 2] = {};
+            work.multiply(product, part.left(left, left_strides, shape));
+            fuse_turn<HALVES> turn(work.shared.turn);
+#pragma unroll
+            for (int piece = 0; piece < turn.PIECES; piece += 2) {
+#pragma unroll
+                for (int access = 0; access < 2 * turn.ACCESSES; ++access) {
+                    if (access % turn.ACCESSES == 0) turn.put(product, piece + access / turn.ACCESSES);
+                    const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
+                    if (m >= shape.m || n >= shape.n) continue;
+                    const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+                    float value[VEC];
+                    turn.get(value, access);
+                    float product14_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float product2 = value[v];
+                        product14_out[v] = product2;
+                    }
+                    fuse_write<STEP_0>(product14_ptr + fuse_offset<STEP_0>(at, product14_strides), product14_out, product14_strides.axis[RANK - 1]);
+                }
+            }
+        }
+    }
+}
+#else
 extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k2_matmul(
     const fuse_bf16* left,
     const fuse_matrix left_strides,
@@ -1508,7 +1884,7 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k2_matmul(
     unsigned* counters) {
     fuse_behind();
     typedef fuse_product<fuse_bf16, TILE, LEFT, RIGHT> tile;
-    const fuse_part<TILE> part(blockIdx.x, shape);
+    const fuse_part<TILE, TILE> part(blockIdx.x, shape);
     float product[tile::ROWS][tile::COLUMNS] = {};
     fuse_multiply<tile>(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
 #pragma unroll
@@ -1529,5 +1905,6 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k2_matmul(
         }
     }
 }
+#endif
 #endif
 

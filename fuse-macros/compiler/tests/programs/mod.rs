@@ -102,6 +102,7 @@ pub fn made() -> Vec<(&'static str, Made)> {
         ("argmax_u8", argmax(U8)),
         ("transpose_add", transpose_add(F32)),
         ("linear_relu", linear_relu(BF16)),
+        ("linear_relu_f32", linear_relu(F32)),
         ("batched_matmul", batched_matmul(F64)),
         ("matmul_i64", batched_matmul(I64)),
         ("integers", integers()),

@@ -4,6 +4,7 @@ use super::ahead::Ahead;
 use super::bind::{Bound, bind};
 use super::call::CudaCall;
 use super::kernel_id::KernelId;
+use super::matmul::{target_of_products, tensor_cores_are_forced};
 use super::scratch::counters;
 use super::texts::KernelTexts;
 use super::tune::Tuned;
@@ -203,9 +204,14 @@ impl Prepared {
     /// A launch of a matmul template over the axes that [`Variant::product`] takes.
     fn product(call: &CudaCall<'_>, matmul: &Matmul, axes: &Geometry, often: bool) -> Result<Self> {
         let kernel = &matmul.epilogue;
-        let best = Variant::product(kernel, matmul.dtype, axes);
+        let target = target_of_products(call);
+        let best = Variant::product(kernel, matmul.dtype, axes, &target);
+        let best = match tensor_cores_are_forced() {
+            true => best.in_thirds(matmul.dtype, axes, &target).in_halves(kernel, matmul.dtype, axes, &target),
+            false => best,
+        };
         let Choice { variant, may_change } = call.functions.text(call, kernel, &best, axes, often);
-        let launch = variant.launch_product(axes);
+        let launch = variant.launch_product(axes, &target);
         let args = abi::matmul_arguments(kernel);
         let prepared = Prepared::new(call, kernel, (axes, &variant), launch, args, axes.rows() == 0)?;
         Ok(Prepared { may_change, ..prepared })

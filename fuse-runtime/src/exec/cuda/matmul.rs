@@ -9,7 +9,7 @@ use crate::exec::buffers::Buffers;
 use crate::log::{self, Topic};
 use crate::raw::RawTensor;
 use fuse_compiler::plan::Matmul;
-use fuse_compiler::plan::abi::{Access, BATCH_AXES, Geometry, has_few_rows};
+use fuse_compiler::plan::abi::{Access, BATCH_AXES, Geometry, Target, has_few_rows, pays_in_halves, pays_in_thirds};
 
 /// Multiplications and additions of one call of the library from which on several calls of it beat one launch of the
 /// template: they take long enough that starting them costs nothing, and the library is faster.
@@ -21,7 +21,7 @@ const LARGE_MATRIX: i64 = 1 << 21;
 /// Launches a product with what follows it.
 pub(super) fn launch_matmul(call: &CudaCall<'_>, matmul: &Matmul, buffers: &mut Buffers<'_>) -> Result<()> {
     let product = Product::new(call, matmul, buffers)?;
-    let by_template = template_is_forced() || product.has_few_rows();
+    let by_template = template_is_forced() || product.has_few_rows() || product.pays_on_tensor_cores(call, matmul)?;
     if !by_template && product.by_library(call, matmul, buffers)? {
         return matmul.lib.rest.as_ref().map_or(Ok(()), |rest| launch_kernel(call, rest, buffers));
     }
@@ -35,7 +35,7 @@ pub(super) fn template_axes(
     buffers: &mut Buffers<'_>,
 ) -> Result<Option<Geometry>> {
     let product = Product::new(call, matmul, buffers)?;
-    let certain = !matmul.dtype.is_float() || product.has_few_rows();
+    let certain = !matmul.dtype.is_float() || product.has_few_rows() || product.pays_on_tensor_cores(call, matmul)?;
     if !certain && !product.takes_small_calls([&product.a, &product.b, &product.a], matmul) {
         return Ok(None);
     }
@@ -48,29 +48,55 @@ pub(super) fn template_is_forced() -> bool {
     false
 }
 
-#[cfg(test)]
-pub(super) use forced::template_is_forced;
-#[cfg(test)]
-pub(crate) use forced::with_template;
+#[cfg(not(test))]
+pub(super) fn tensor_cores_are_forced() -> bool {
+    false
+}
 
-/// Tests multiply with the template what the library would take.
+#[cfg(test)]
+pub(crate) use forced::{on_tensor_cores, with_template};
+#[cfg(test)]
+pub(super) use forced::{template_is_forced, tensor_cores_are_forced};
+
+/// Tests multiply with the template what the library would take, and on tensor cores what is too small for them to pay.
 #[cfg(test)]
 mod forced {
     use std::cell::Cell;
 
-    thread_local!(static FORCED: Cell<bool> = const { Cell::new(false) });
+    thread_local! {
+        static TEMPLATE: Cell<bool> = const { Cell::new(false) };
+        static TENSOR_CORES: Cell<bool> = const { Cell::new(false) };
+    }
 
     pub(in crate::exec::cuda) fn template_is_forced() -> bool {
-        FORCED.get()
+        TEMPLATE.get()
+    }
+
+    pub(in crate::exec::cuda) fn tensor_cores_are_forced() -> bool {
+        TENSOR_CORES.get()
     }
 
     /// Runs `f` with every product of this thread left to the template.
     pub(crate) fn with_template<R>(f: impl FnOnce() -> R) -> R {
-        FORCED.set(true);
+        TEMPLATE.set(true);
         let result = f();
-        FORCED.set(false);
+        TEMPLATE.set(false);
         result
     }
+
+    /// The same with every product on the tensor cores of Hopper that can be there.
+    pub(crate) fn on_tensor_cores<R>(f: impl FnOnce() -> R) -> R {
+        TENSOR_CORES.set(true);
+        let result = with_template(f);
+        TENSOR_CORES.set(false);
+        result
+    }
+}
+
+/// What the template may know of the device. Its kernels for tensor cores are not among those that are compiled ahead.
+pub(super) fn target_of_products(call: &CudaCall<'_>) -> Target {
+    let target = call.context.facts().target();
+    if cuda::compiles() { target } else { Target { capability: 0, ..target } }
 }
 
 /// The operands of a product and its extents m, n and k.
@@ -147,6 +173,18 @@ impl Product {
         let dtype = self.a.dtype();
         let left_to_library = dtype.is_float() && m == 1 && n * k >= LARGE_MATRIX;
         has_few_rows(m, dtype.bytes()) && (along_k == 1 || along_n == 1) && !left_to_library
+    }
+
+    /// Whether the template's kernels for Hopper's tensor cores are faster: of floats always, where TF32 is not enough, of halves
+    /// where much follows the product that the library cannot do.
+    fn pays_on_tensor_cores(&self, call: &CudaCall<'_>, matmul: &Matmul) -> Result<bool> {
+        let products = self.a.shape().iter().rev().skip(2).map(|&extent| extent as i64).product();
+        let (dtype, target) = (self.a.dtype(), target_of_products(call));
+        if pays_in_thirds(dtype, products, self.extents, &target) {
+            return Ok(!matmul.tf32);
+        }
+        let (a, b) = (access(&self.a)?, access(&self.b)?);
+        Ok(matmul.lib.rest.is_some() && pays_in_halves(dtype, products, self.extents, [&a, &b], &target))
     }
 
     /// Whether the library would take several calls that one launch of the template beats.

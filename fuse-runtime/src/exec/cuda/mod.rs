@@ -20,6 +20,6 @@ pub(crate) use call::{Names, describe_fault};
 pub(crate) use launch::Functions;
 pub(crate) use list::{ListText, as_list};
 #[cfg(test)]
-pub(crate) use matmul::with_template;
+pub(crate) use matmul::{on_tensor_cores, with_template};
 pub(crate) use run::{run, run_again, run_branch, run_loop};
 pub(crate) use tape::Tapes;

@@ -3,7 +3,7 @@
 use super::order::noise;
 use super::{Case, call, check, in_odd_window, moved, op, values};
 use crate::device::Device;
-use crate::exec::cuda::with_template;
+use crate::exec::cuda::{on_tensor_cores, with_template};
 use crate::exec::{Call, Program, run};
 use crate::layout::Layout;
 use crate::raw::RawTensor;
@@ -29,6 +29,45 @@ fn product(a: &RawTensor, b: &RawTensor) -> Case {
     Case::new(&[(a.dtype(), a.shape()), (b.dtype(), b.shape())], |g, x| vec![op(g, "matmul", &[x[0], x[1]], &[])])
 }
 
+/// Matrices of floats whose elements are made of noise between -1 and 1 and their number.
+fn floats(shape: &[usize], of: impl Fn(f32, usize) -> f32) -> RawTensor {
+    let noise = values(&noise(F32, shape)).into_iter().enumerate();
+    RawTensor::from_slice(&noise.map(|(n, x)| of(x as f32, n)).collect::<Vec<f32>>(), shape).unwrap()
+}
+
+fn in_doubles(x: &RawTensor) -> RawTensor {
+    RawTensor::from_slice(&values(x), x.shape()).unwrap()
+}
+
+fn on_processor(a: &RawTensor, b: &RawTensor) -> Vec<f64> {
+    let case = product(a, b);
+    values(&call(&case, &case.program(), &[a.clone(), b.clone()], Device::cpu()).unwrap()[0])
+}
+
+/// Compares a product of floats on tensor cores with that of doubles. The bound is the one that the op's row states, and what lies
+/// below the least float.
+fn compare_in_thirds(a: &RawTensor, b: &RawTensor, what: &str) {
+    let Ok(cuda) = Device::cuda(0) else { return };
+    let case = product(a, b);
+    let got = on_tensor_cores(|| call(&case, &case.program(), &[a.clone(), b.clone()], cuda)).unwrap().remove(0);
+    let (plain, want) = (on_processor(a, b), on_processor(&in_doubles(a), &in_doubles(b)));
+    let sizes = on_processor(&in_doubles(&absolute(a)), &in_doubles(&absolute(b)));
+    let k = a.shape()[a.shape().len() - 1] as f64;
+    for (i, got) in values(&got).into_iter().enumerate() {
+        let room = (k / 16.0 + 8.0) * (2f64.powi(-24) * sizes[i] + 16.0 * 2f64.powi(-149));
+        let agrees = if plain[i].is_finite() {
+            (got - want[i]).abs() <= room
+        } else {
+            got == plain[i] || got.is_nan() && plain[i].is_nan()
+        };
+        assert!(
+            agrees,
+            "{what}: element {i} is {got}, not {} ({} in plain floats), with room for {room:e}",
+            want[i], plain[i]
+        );
+    }
+}
+
 /// An absolute value for every element.
 fn absolute(x: &RawTensor) -> RawTensor {
     let all: Vec<f64> = values(x).into_iter().map(f64::abs).collect();
@@ -37,13 +76,18 @@ fn absolute(x: &RawTensor) -> RawTensor {
 
 /// Compares a product on a GPU with the same on the processor: integers to the bit, floats in units of the sum of |a||b|.
 fn compare(a: &RawTensor, b: &RawTensor, what: &str) {
+    compare_by(|work| with_template(work), a, b, what);
+}
+
+/// The same with a product that is left to the template in this way.
+fn compare_by(by: impl Fn(&dyn Fn() -> RawTensor) -> RawTensor, a: &RawTensor, b: &RawTensor, what: &str) {
     let Ok(cuda) = Device::cuda(0) else { return };
     let case = product(a, b);
     let program = case.program();
     let inputs = [a.clone(), b.clone()];
     let want = &call(&case, &program, &inputs, Device::cpu()).unwrap()[0];
-    let got = with_template(|| call(&case, &program, &inputs, cuda)).unwrap().remove(0);
-    let again = with_template(|| call(&case, &program, &inputs, cuda)).unwrap().remove(0);
+    let product_of = || call(&case, &program, &inputs, cuda).unwrap().remove(0);
+    let (got, again) = (by(&product_of), by(&product_of));
     assert_eq!(got.shape(), want.shape(), "{what}");
     assert_eq!(values(&got), values(&again), "{what} is not repeated");
     let sizes = [absolute(a), absolute(b)];
@@ -82,6 +126,90 @@ fn every_type_size_and_layout() {
             }
         }
     }
+}
+
+#[test]
+fn floats_on_tensor_cores_are_as_exact_as_floats() {
+    let sizes =
+        [[1, 1, 1], [130, 200, 64], [17, 3, 257], [300, 520, 100], [128, 192, 1], [40, 50, 0], [200, 1000, 1027]];
+    for [m, n, k] in sizes {
+        let (a, b) = (noise(F32, &[m, k]), noise(F32, &[k, n]));
+        for (a, b, layout) in [
+            (a.clone(), b.clone(), "as it is"),
+            (turned(&a), turned(&b), "transposed"),
+            (a.clone(), turned(&b), "with a transposed weight"),
+            (in_odd_window(&a), in_odd_window(&b), "in odd windows"),
+        ] {
+            compare_in_thirds(&a, &b, &format!("{m}x{n}x{k} {layout}"));
+        }
+    }
+    let (a, b) = (noise(F32, &[3, 65, 40]), noise(F32, &[40, 72]));
+    compare_in_thirds(&a, &b, "one right operand");
+    let (a, b) = (noise(F32, &[2, 1, 20, 16]), noise(F32, &[3, 16, 24]));
+    compare_in_thirds(&a, &b, "crossed batches");
+}
+
+#[test]
+fn halves_on_tensor_cores() {
+    for dtype in [F16, BF16] {
+        for [m, n, k] in [[200, 312, 72], [136, 520, 1000], [304, 8, 64], [1000, 1096, 136], [40, 56, 0]] {
+            let (a, b) = (noise(dtype, &[m, k]), noise(dtype, &[k, n]));
+            for (a, b, layout) in [
+                (a.clone(), b.clone(), "as it is"),
+                (turned(&a), turned(&b), "transposed"),
+                (a.clone(), turned(&b), "with a transposed weight"),
+                (turned(&a), b.clone(), "with a transposed left operand"),
+            ] {
+                compare_by(|work| on_tensor_cores(work), &a, &b, &format!("{dtype:?} {m}x{n}x{k} {layout}"));
+            }
+        }
+        let (a, b) = (noise(dtype, &[3, 65, 40]), noise(dtype, &[40, 72]));
+        compare_by(|work| on_tensor_cores(work), &a, &b, &format!("{dtype:?} with one right operand"));
+        let [q, k, v] = heads(dtype, [2, 70, 3, 32]);
+        let scores = noise(dtype, &[2, 3, 70, 72]);
+        let scores = viewed(&scores, |layout| layout.narrow(-1, 0, 70));
+        compare_by(
+            |work| on_tensor_cores(work),
+            &q,
+            &viewed(&k, |layout| layout.transpose(-1, -2)),
+            "scores of halves",
+        );
+        compare_by(|work| on_tensor_cores(work), &scores, &v, "weighted values of halves");
+    }
+}
+
+#[test]
+fn floats_on_tensor_cores_may_be_of_any_size() {
+    let exponent = |n: usize| (n * 2_654_435_761 % 81) as i32 - 40;
+    let kinds: [(&str, fn(f32, i32) -> f32, fn(f32, i32) -> f32); 8] = [
+        ("positive", |x, _| x.abs(), |x, _| x.abs()),
+        ("equal", |_, _| 1.0 / 3.0, |_, _| 0.7),
+        ("wide", |x, e| x * 2f32.powi(e), |x, e| x * 2f32.powi(e)),
+        ("tiny and large", |x, _| x * 2f32.powi(-120), |x, _| x * 2f32.powi(100)),
+        ("below the least normal float", |x, _| x * 2f32.powi(-126) * 2f32.powi(-9), |x, _| x * 2f32.powi(110)),
+        ("both small", |x, _| x * 2f32.powi(-70), |x, _| x * 2f32.powi(-70)),
+        ("close to the largest", |x, _| x.signum() * f32::MAX, |x, _| x * 2f32.powi(-30)),
+        ("beyond all floats", |x, _| x * 2f32.powi(100), |x, _| x * 2f32.powi(100)),
+    ];
+    for (kind, left, right) in kinds {
+        for k in [24, 700] {
+            let a = floats(&[70, k], |x, n| left(x, exponent(n)));
+            compare_in_thirds(&a, &floats(&[k, 90], |x, n| right(x, exponent(n))), kind);
+        }
+    }
+    let strange = |n: usize, x: f32| match n % 997 {
+        3 => f32::INFINITY,
+        400 => f32::NAN,
+        700 => f32::NEG_INFINITY,
+        n if n % 5 == 0 => 0.0,
+        _ => x,
+    };
+    compare_in_thirds(&floats(&[300, 40], |x, n| strange(n, x)), &noise(F32, &[40, 210]), "not finite");
+    compare_in_thirds(
+        &floats(&[300, 40], |x, _| x),
+        &floats(&[40, 210], |x, n| strange(n, x)),
+        "not finite on the right",
+    );
 }
 
 #[test]
@@ -125,7 +253,7 @@ fn heads(dtype: DType, [b, s, h, d]: [usize; 4]) -> [RawTensor; 3] {
 
 #[test]
 fn what_follows_a_product_reads_beside_it() {
-    for (m, n) in [(130, 72), (33, 65)] {
+    for (m, n) in [(130, 72), (33, 65), (264, 520)] {
         for dtype in [F32, BF16, F64, I64] {
             let inputs: [(DType, &[usize]); 4] =
                 [(dtype, &[m, 40]), (dtype, &[40, n]), (dtype, &[n]), (dtype, &[m, n])];
@@ -135,6 +263,7 @@ fn what_follows_a_product_reads_beside_it() {
                 vec![op(g, "mul", &[sum, x[3]], &[]), op(g, "relu", &[sum], &[])]
             });
             with_template(|| check("matmul", &case));
+            on_tensor_cores(|| check("matmul on tensor cores", &case));
         }
     }
 }

@@ -61,6 +61,15 @@ const HELPERS: &[Helper] = helpers! {
     "matrix": "fuse_matrix" "fuse_shape" "fuse_part" "fuse_side" "fuse_packs";
     "product": "fuse_product" "fuse_multiply_add";
     "skinny": "fuse_skinny" "fuse_settle";
+    "ring": "fuse_ring" "fuse_lap" "fuse_shared_at";
+    "wgmma_groups": "fuse_wgmma_begin";
+    "wgmma": "fuse_wgmma" "fuse_pieces";
+    "turn": "fuse_turn";
+    "wgmma_halves": "fuse_wgmma_halves";
+    "wgmma_f16": "fuse_wgmma_halves fuse_f16";
+    "wgmma_bf16": "fuse_wgmma_halves fuse_bf16";
+    "halves": "fuse_halves";
+    "thirds": "fuse_thirds" "fuse_third_pair";
     "tensor": "fuse_product fuse_f16" "fuse_product fuse_bf16";
     "tensor_f16": "fuse_product fuse_f16";
     "tensor_bf16": "fuse_product fuse_bf16";

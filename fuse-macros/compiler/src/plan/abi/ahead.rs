@@ -36,7 +36,7 @@ pub fn ahead_of_product(plan: &Plan, matmul: &Matmul) -> Vec<Variant> {
     let kernel = &matmul.epilogue;
     let usual = [USUAL, 1].into_iter().filter_map(|rows| {
         let axes = product_geometry(plan, matmul, rows)?;
-        let best = Variant::product(kernel, matmul.dtype, &axes);
+        let best = Variant::plain_product(kernel, matmul.dtype, &axes);
         let any = best.join(kernel, &best).for_all(kernel);
         Some([best, any])
     });

@@ -34,6 +34,10 @@ pub enum Way {
     Tiled(u32),
     /// A block computes so many rows and columns of a product.
     Product(u32),
+    /// A block computes so many columns of a product of floats at a time, on tensor cores.
+    Thirds(u32),
+    /// The same of halves.
+    Halves(u32),
     /// A block computes a strip of columns of a product of at most so many rows.
     Strips(u32),
 }
@@ -95,6 +99,8 @@ impl Variant {
             Walk::Split => Way::Split,
             Walk::Tiled { tile } => Way::Tiled(tile),
             Walk::Product { tile, .. } => Way::Product(tile),
+            Walk::Thirds { columns, .. } => Way::Thirds(columns),
+            Walk::Halves { columns, .. } => Way::Halves(columns),
             Walk::Strips { rows, .. } => Way::Strips(rows),
         };
         Candidate { vec: self.vec, way }

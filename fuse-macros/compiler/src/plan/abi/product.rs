@@ -1,7 +1,7 @@
 //! The variant of a matmul template: how large its tiles or strips are, and how the operands lie.
 
 use super::variant::{step, vector};
-use super::{Access, BATCH_AXES, Geometry, Launch, PARTS, Step, Variant, Walk, ceil_div};
+use super::{Access, BATCH_AXES, Geometry, Launch, PARTS, Step, Target, Variant, Walk, ceil_div, hopper};
 use crate::plan::Kernel;
 use crate::types::DType;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,14 @@ pub enum Lie {
 impl Variant {
     /// The variant of a matmul template. The outer axes are the batch axes, m and n, the inner one is k; the operands are
     /// the epilogue's, then the two matrices, with strides over the batch axes and their own two.
-    pub fn product(epilogue: &Kernel, dtype: DType, axes: &Geometry) -> Variant {
+    pub fn product(epilogue: &Kernel, dtype: DType, axes: &Geometry, target: &Target) -> Variant {
+        let plain = Variant::plain_product(epilogue, dtype, axes);
+        let plain = if hopper::THIRDS.keep_busy(axes, target) { plain.in_thirds(dtype, axes, target) } else { plain };
+        if hopper::HALVES.keep_busy(axes, target) { plain.in_halves(epilogue, dtype, axes, target) } else { plain }
+    }
+
+    /// The same for a device without such tensor cores.
+    pub(super) fn plain_product(epilogue: &Kernel, dtype: DType, axes: &Geometry) -> Variant {
         let [operands @ .., left, right] = &axes.operands[..] else { unreachable!("a product has two operands") };
         let after = Geometry { outer: axes.outer.clone(), inner: vec![], operands: operands.to_vec() };
         let along = BATCH_AXES + 1;
@@ -64,12 +71,14 @@ impl Variant {
     }
 
     /// The grid of a matmul template, for the axes of [`Variant::product`].
-    pub fn launch_product(&self, axes: &Geometry) -> Launch {
+    pub fn launch_product(&self, axes: &Geometry, target: &Target) -> Launch {
         match self.walk {
+            Walk::Thirds { columns, .. } => hopper::launch(axes, columns, hopper::thirds_shared(columns), target),
             Walk::Product { tile, .. } => {
                 let blocks = tiles(axes, [tile; 2]) as u64;
                 Launch { blocks, threads: 2 * tile, shared: 0, scratch: vec![], counters: 0 }
             }
+            Walk::Halves { columns, .. } => hopper::launch(axes, columns, hopper::halves_shared(columns), target),
             Walk::Strips { rows, .. } => launch_strips(axes, rows),
             _ => unreachable!("only products are launched as products"),
         }
@@ -114,14 +123,14 @@ fn tile(dtype: DType, axes: &Geometry) -> u32 {
 }
 
 /// How many tiles of so many rows and columns there are.
-fn tiles(axes: &Geometry, tile: [u32; 2]) -> i64 {
+pub(super) fn tiles(axes: &Geometry, tile: [u32; 2]) -> i64 {
     let (batch, matrix) = axes.outer.split_at(BATCH_AXES);
     let along = matrix.iter().zip(tile).map(|(&extent, tile)| ceil_div(extent, i64::from(tile)));
     batch.iter().product::<i64>() * along.product::<i64>()
 }
 
 /// How a matrix lies whose inner axis is `k` and whose other one is `x`.
-fn lie(matrix: &Access, k: usize, x: usize) -> Lie {
+pub(super) fn lie(matrix: &Access, k: usize, x: usize) -> Lie {
     let elements = (ACCESS / matrix.bytes.max(1) as u64) as u32;
     let runs = |along: usize| matrix.strides[along] == 1 && matrix.aligned(elements, along);
     match () {

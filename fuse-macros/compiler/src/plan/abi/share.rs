@@ -34,6 +34,7 @@ impl Variant {
         let (domain, reduced) = (kernel.domain.len(), kernel.reduced as usize);
         let walk = match self.walk {
             Walk::Product { tile, .. } => Walk::Product { tile, left: Lie::Apart, right: Lie::Apart },
+            Walk::Thirds { columns, .. } => Walk::Thirds { columns, left: Lie::Apart, right: Lie::Apart },
             Walk::Strips { .. } => Walk::Strips { rows: FEW_ROWS, right: Lie::Apart },
             Walk::Keep { .. } => Walk::Stream { team: THREADS },
             walk => walk,
@@ -42,13 +43,18 @@ impl Variant {
         Variant { outer: self.outer.max(domain - reduced), inner, wide: true, walk, ..self.clone() }
     }
 
-    /// Whether there is such a text: a row that many blocks share, operands that are turned, and strips of a product ask for
-    /// another grid.
+    /// Whether there is such a text: a row that many blocks share, operands that are turned, strips of a product and floats on
+    /// tensor cores ask for another grid.
     pub fn joins(&self, other: &Variant) -> bool {
-        let of_strips = |variant: &Variant| matches!(variant.walk, Walk::Strips { .. });
-        (self.walk == Walk::Split) == (other.walk == Walk::Split)
-            && of_strips(self) == of_strips(other)
-            && self.turned().eq(other.turned())
+        let grid = |variant: &Variant| match variant.walk {
+            Walk::Split => 1,
+            Walk::Strips { .. } => 2,
+            Walk::Thirds { .. } => 3,
+            // There is none for operands that lie anyhow.
+            Walk::Halves { left, right, .. } => 4 + 3 * left as u8 + right as u8,
+            _ => 0,
+        };
+        grid(self) == grid(other) && self.turned().eq(other.turned())
     }
 
     /// Accesses of several points need them where the layout has them, and whole ones unless a map has one axis.
@@ -74,6 +80,10 @@ impl Variant {
                 lies(l, left) && lies(r, right)
             }
             (Walk::Strips { rows: own, right: r }, Walk::Strips { rows, right }) => own >= rows && lies(r, right),
+            (Walk::Thirds { left: l, right: r, .. }, Walk::Thirds { left, right, .. }) => {
+                lies(l, left) && lies(r, right)
+            }
+            (Walk::Halves { left: l, right: r, .. }, Walk::Halves { left, right, .. }) => (l, r) == (left, right),
             (own, best) => own == best,
         }
     }
@@ -89,6 +99,12 @@ impl Variant {
             (Walk::Tiled { tile: own }, Walk::Tiled { tile }) => Walk::Tiled { tile: own.min(tile) },
             (Walk::Product { tile: own, left: l, right: r }, Walk::Product { tile, left, right }) => {
                 Walk::Product { tile: own.min(tile), left: lie(l, left), right: lie(r, right) }
+            }
+            (Walk::Thirds { columns: own, left: l, right: r }, Walk::Thirds { columns, left, right }) => {
+                Walk::Thirds { columns: own.min(columns), left: lie(l, left), right: lie(r, right) }
+            }
+            (Walk::Halves { columns: own, left, right }, Walk::Halves { columns, .. }) => {
+                Walk::Halves { columns: own.min(columns), left, right }
             }
             (Walk::Strips { rows: own, right: r }, Walk::Strips { rows, right }) => {
                 Walk::Strips { rows: own.max(rows), right: lie(r, right) }

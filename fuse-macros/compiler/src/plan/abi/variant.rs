@@ -97,6 +97,16 @@ impl Variant {
             Walk::Split => defines.push("SPLIT".into()),
             Walk::Tiled { tile } => defines.extend(["TILED".into(), format!("TILE={tile}")]),
             Walk::Strips { rows, right } => defines.extend([format!("FEW={rows}"), format!("RIGHT={}", right as u8)]),
+            Walk::Thirds { columns, left, right } => defines.extend([
+                format!("THIRDS={columns}"),
+                format!("LEFT={}", left as u8),
+                format!("RIGHT={}", right as u8),
+            ]),
+            Walk::Halves { columns, left, right } => defines.extend([
+                format!("HALVES={columns}"),
+                format!("LEFT={}", left as u8),
+                format!("RIGHT={}", right as u8),
+            ]),
             Walk::Product { tile, left, right } => defines.extend([
                 format!("TILE={tile}"),
                 format!("LEFT={}", left as u8),

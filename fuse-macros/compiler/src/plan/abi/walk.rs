@@ -61,6 +61,24 @@ pub enum Walk {
         /// How the right operand lies.
         right: Lie,
     },
+    /// A block of a matmul template computes tiles of a product of floats on tensor cores, each float in three parts.
+    Thirds {
+        /// Columns of a tile, of 128 rows.
+        columns: u32,
+        /// How the left operand lies.
+        left: Lie,
+        /// How the right operand lies.
+        right: Lie,
+    },
+    /// The same of halves, as they are.
+    Halves {
+        /// Columns of a tile, of 128 rows.
+        columns: u32,
+        /// How the left operand lies: in runs.
+        left: Lie,
+        /// How the right operand lies: in runs.
+        right: Lie,
+    },
     /// A block of a matmul template computes a strip of columns of a product of few rows.
     Strips {
         /// Its rows.

@@ -6,19 +6,30 @@ struct fuse_shape { long long batch[3], m, n, k; };
 // An operand from the first row (or column) of a block's tile on: x counts its rows (or columns), k inner positions.
 template <class T> struct fuse_side { const T* from; long long x_stride, k_stride; int x_end; long long k_end; };
 
-// What a block computes of a product: rows from m and columns from n on, at one place of the batch axes.
-template <int SIZE> struct fuse_part {
+// What a block computes of a product: M rows from m and N columns from n on, at one place of the batch axes. Neighbouring tiles
+// take turns with eight rows of tiles, so that those computed at the same time read few rows and columns.
+template <int M, int N> struct fuse_part {
+    static constexpr unsigned TURN = 8;
     fuse_at<3> batch;
     long long m, n;
 
-    __device__ __forceinline__ fuse_part(unsigned block, const fuse_shape& shape)
+    __device__ __forceinline__ fuse_part(unsigned tile, const fuse_shape& shape)
     {
-        const unsigned across = (unsigned)((shape.n + SIZE - 1) / SIZE), down = (unsigned)((shape.m + SIZE - 1) / SIZE);
-        n = (long long)(block % across) * SIZE;
-        m = (long long)(block / across % down) * SIZE;
-        const unsigned place = block / across / down;
+        const unsigned across = (unsigned)((shape.n + N - 1) / N), down = (unsigned)((shape.m + M - 1) / M);
+        const unsigned place = tile / (across * down);
+        tile -= place * across * down;
+        const unsigned first = tile / (TURN * across) * TURN, rows = min(down - first, TURN);
+        tile -= first * across;
+        m = (long long)(first + tile % rows) * M;
+        n = (long long)(tile / rows) * N;
         const unsigned two = place / (unsigned)shape.batch[2], one = two / (unsigned)shape.batch[1];
         batch = {(IDX)one, (IDX)(two - one * (unsigned)shape.batch[1]), (IDX)(place - two * (unsigned)shape.batch[2])};
+    }
+
+    // How many of them there are.
+    static __device__ __forceinline__ unsigned count(const fuse_shape& shape)
+    {
+        return (unsigned)((shape.n + N - 1) / N * ((shape.m + M - 1) / M) * shape.batch[0] * shape.batch[1] * shape.batch[2]);
     }
 
     __device__ __forceinline__ long long start(const fuse_matrix& strides) const
@@ -30,14 +41,14 @@ template <int SIZE> struct fuse_part {
     __device__ __forceinline__ fuse_side<T> left(const T* from, const fuse_matrix& strides, const fuse_shape& shape) const
     {
         const long long x_stride = strides.axis[3], k_stride = strides.axis[4];
-        return {from + start(strides) + m * x_stride, x_stride, k_stride, (int)min(shape.m - m, (long long)SIZE), shape.k};
+        return {from + start(strides) + m * x_stride, x_stride, k_stride, (int)min(shape.m - m, (long long)M), shape.k};
     }
 
     template <class T>
     __device__ __forceinline__ fuse_side<T> right(const T* from, const fuse_matrix& strides, const fuse_shape& shape) const
     {
         const long long x_stride = strides.axis[4], k_stride = strides.axis[3];
-        return {from + start(strides) + n * x_stride, x_stride, k_stride, (int)min(shape.n - n, (long long)SIZE), shape.k};
+        return {from + start(strides) + n * x_stride, x_stride, k_stride, (int)min(shape.n - n, (long long)N), shape.k};
     }
 };
 

@@ -1,0 +1,201 @@
+//! Products on Hopper's tensor cores, of floats in three parts each and of halves: where they pay, in which tiles, and how they are
+//! launched.
+//!
+//! See the helpers `fuse_thirds` and `fuse_halves`. Times are in ns, measured on an H200.
+
+use super::product::{lie, tiles};
+use super::variant::{step, vector};
+use super::{Access, BATCH_AXES, Geometry, Launch, Lie, Step, Target, Variant, Walk, ceil_div};
+use crate::plan::Kernel;
+use crate::types::DType;
+
+/// The generation of devices whose instructions are used; later ones have others.
+const CAPABILITY: u32 = 90;
+/// Rows of a tile.
+const ROWS: u32 = 128;
+/// Inner positions are counted in ints, and a look ahead is not to overflow them.
+const MOST_INNER: i64 = 1 << 30;
+/// Packs of so many inner positions of floats are read as a whole.
+const PACK: i64 = 8;
+/// Shared memory in which the rows of a tile are turned.
+const TURN: u32 = 8 * 16 * 40 * 4;
+/// Percent of a device's multiprocessors that must have something to do for the whole time: with fewer the library is faster.
+const BUSY: i64 = 55;
+
+/// The tiles of one way of multiplying.
+pub(super) struct Tiles {
+    /// Columns they may have, and what 64 inner positions of them take.
+    columns: &'static [(u32, i64)],
+    /// What every tile takes beside that.
+    beside: i64,
+}
+
+/// Of floats.
+pub(super) const THIRDS: Tiles = Tiles { columns: &[(192, 4100), (128, 3000)], beside: 2000 };
+/// Of halves.
+pub(super) const HALVES: Tiles = Tiles { columns: &[(256, 760), (192, 690), (128, 520)], beside: 2700 };
+
+impl Tiles {
+    /// The columns with which a device is done first, and when.
+    fn best(&self, axes: &Geometry, target: &Target) -> (u32, i64) {
+        let time = |&(columns, stage): &(u32, i64)| {
+            (columns, rounds(axes, columns, target) * (ceil_div(axes.len(), 64) * stage + self.beside))
+        };
+        self.columns.iter().map(time).min_by_key(|(_, time)| *time).expect("there are tiles")
+    }
+
+    /// Whether there is enough to do for most of a device.
+    pub(super) fn keep_busy(&self, axes: &Geometry, target: &Target) -> bool {
+        let (columns, _) = self.best(axes, target);
+        let slots = rounds(axes, columns, target) * i64::from(target.multiprocessors) * i64::from(ROWS * columns);
+        axes.rows() * 100 > slots * BUSY
+    }
+}
+
+/// How many tiles the busiest multiprocessor computes.
+fn rounds(axes: &Geometry, columns: u32, target: &Target) -> i64 {
+    ceil_div(tiles(axes, [ROWS, columns]), i64::from(target.multiprocessors.max(1)))
+}
+
+fn exists(axes: &Geometry, target: &Target) -> bool {
+    target.capability == CAPABILITY && axes.len() < MOST_INNER && tiles(axes, [ROWS, ROWS]) < i64::from(u32::MAX)
+}
+
+fn axes_of(products: i64, [m, n, k]: [i64; 3]) -> Geometry {
+    Geometry { outer: vec![1, 1, products, m, n], inner: vec![k], operands: vec![] }
+}
+
+/// Whether so many products of these extents m, n and k are computed in thirds rather than by the library or in plain floats.
+pub fn pays_in_thirds(dtype: DType, products: i64, extents: [i64; 3], target: &Target) -> bool {
+    let axes = axes_of(products, extents);
+    dtype == DType::F32 && exists(&axes, target) && THIRDS.keep_busy(&axes, target)
+}
+
+/// Whether so many products of halves, with what follows them in the same kernel, are faster than by the library with what follows
+/// in another one. The operands are those of [`Variant::product`].
+pub fn pays_in_halves(
+    dtype: DType,
+    products: i64,
+    extents: [i64; 3],
+    [left, right]: [&Access; 2],
+    target: &Target,
+) -> bool {
+    let axes = axes_of(products, extents);
+    let runs = [lie(left, BATCH_AXES + 1, BATCH_AXES), lie(right, BATCH_AXES, BATCH_AXES + 1)];
+    let exists = dtype.is_half() && !runs.contains(&Lie::Apart) && exists(&axes, target);
+    if !exists || !HALVES.keep_busy(&axes, target) {
+        return false;
+    }
+    // The library at 720 TFLOP/s, then a kernel that reads and writes the product at 3.5 TB/s.
+    let multiplied = axes.rows() / 360 * axes.len() / 1000;
+    let passed = axes.rows() * 4 / 3500;
+    HALVES.best(&axes, target).1 < multiplied + passed + 4000
+}
+
+/// One block a multiprocessor, which takes tiles in turn.
+pub(super) fn launch(axes: &Geometry, columns: u32, shared: u32, target: &Target) -> Launch {
+    let blocks = tiles(axes, [ROWS, columns]).min(i64::from(target.multiprocessors)) as u64;
+    Launch { blocks, threads: 384, shared, scratch: vec![], counters: 0 }
+}
+
+/// Four stages of 32 inner positions in three parts of two bytes, then barriers, and where tiles are turned.
+pub(super) fn thirds_shared(columns: u32) -> u32 {
+    columns * 768 + 3200 + TURN
+}
+
+/// Four or five stages of 64 inner positions, the first at a multiple of 1024, then barriers, and where tiles are turned.
+pub(super) fn halves_shared(columns: u32) -> u32 {
+    let stages = if columns > 192 { 4 } else { 5 };
+    stages * (ROWS + columns) * 128 + 1024 + 256 + TURN
+}
+
+impl Variant {
+    /// The variant of a product in plain tiles with each float in thirds, if it is one of floats and the device can do that.
+    pub fn in_thirds(self, dtype: DType, axes: &Geometry, target: &Target) -> Variant {
+        let is_float = dtype == DType::F32 || dtype.is_generic() && bytes(axes) == DType::F32.bytes();
+        let (left, right) = match self.walk {
+            Walk::Product { left, right, .. } if is_float && exists(axes, target) => (left, right),
+            _ => return self,
+        };
+        let whole = |lie: Lie| if axes.len() % PACK == 0 { lie } else { Lie::Apart };
+        let (columns, _) = THIRDS.best(axes, target);
+        Variant { walk: Walk::Thirds { columns, left: whole(left), right: whole(right) }, ..self }
+    }
+
+    /// The variant of a product of halves in plain tiles on these tensor cores, if the device has them and operands lie in runs.
+    pub fn in_halves(self, epilogue: &Kernel, dtype: DType, axes: &Geometry, target: &Target) -> Variant {
+        let is_half = dtype.is_half() || dtype.is_generic() && bytes(axes) == DType::F16.bytes();
+        let (left, right) = match self.walk {
+            Walk::Product { left, right, .. } if is_half && exists(axes, target) => (left, right),
+            _ => return self,
+        };
+        if left == Lie::Apart || right == Lie::Apart {
+            return self;
+        }
+        let operands = axes.operands[..axes.operands.len() - 2].to_vec();
+        let after = Geometry { outer: axes.outer.clone(), inner: vec![], operands };
+        let along = BATCH_AXES + 1;
+        let steps: Vec<Step> = after.operands.iter().map(|operand| step(operand, along)).collect();
+        let vec = vector(epilogue, &after, &steps, along);
+        let steps = if vec == 1 { vec![Step::Apart; steps.len()] } else { steps };
+        let (columns, _) = HALVES.best(axes, target);
+        Variant { vec, steps, walk: Walk::Halves { columns, left, right }, ..self }
+    }
+}
+
+/// Bytes of the elements of the matrices.
+fn bytes(axes: &Geometry) -> usize {
+    axes.operands.last().map_or(0, |right| right.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::H200;
+    use super::*;
+
+    fn best(tiles: &Tiles, products: i64, extents: [i64; 3]) -> u32 {
+        tiles.best(&axes_of(products, extents), &H200).0
+    }
+
+    #[test]
+    fn tiles_are_as_wide_as_leaves_the_fewest_multiprocessors_without_work() {
+        assert_eq!(best(&THIRDS, 1, [4096, 3072, 768]), 192);
+        assert_eq!(best(&THIRDS, 1, [4096, 768, 768]), 192);
+        assert_eq!(best(&THIRDS, 1, [4096, 4096, 4096]), 128);
+        assert_eq!(best(&THIRDS, 1, [8192, 4096, 4096]), 192);
+        assert_eq!(best(&HALVES, 1, [4096, 3072, 768]), 256);
+        assert_eq!(best(&HALVES, 1, [4096, 768, 768]), 192);
+    }
+
+    #[test]
+    fn a_device_has_to_have_enough_to_do() {
+        let pays = |products, extents| pays_in_thirds(DType::F32, products, extents, &H200);
+        assert!(pays(1, [4096, 768, 768]) && pays(96, [512, 512, 64]));
+        assert!(!pays(1, [128, 768, 768]) && !pays(1, [512, 768, 4096]));
+        assert!(!pays_in_thirds(DType::F64, 1, [4096; 3], &H200));
+        assert!(!pays_in_thirds(DType::F32, 1, [4096; 3], &Target { capability: 80, ..H200 }));
+        assert!(!pays_in_thirds(DType::F32, 1, [4096; 3], &Target { capability: 100, ..H200 }));
+    }
+
+    #[test]
+    fn halves_pay_where_what_follows_reads_much() {
+        let matrix = || Access { strides: vec![0, 0, 0, 4096, 1], address: 0, bytes: 2, indexed: false };
+        let pays = |extents, left: &Access| pays_in_halves(DType::BF16, 1, extents, [left, &matrix()], &H200);
+        let rows = matrix();
+        assert!(pays([4096, 3072, 768], &rows) && pays([4096, 768, 768], &rows) && pays([8192; 3], &rows));
+        assert!(!pays([4096, 768, 3072], &rows) && !pays([128, 768, 768], &rows));
+        assert!(!pays([4096, 3072, 768], &Access { address: 2, ..rows.clone() }));
+    }
+
+    #[test]
+    fn a_block_fits_a_multiprocessor() {
+        for (columns, _) in THIRDS.columns {
+            assert!(thirds_shared(*columns) as usize <= H200.shared_per_block);
+        }
+        for (columns, _) in HALVES.columns {
+            assert!(halves_shared(*columns) as usize <= H200.shared_per_block);
+        }
+        assert_eq!(launch(&axes_of(1, [4096, 4096, 64]), 192, 0, &H200).blocks, 132);
+        assert_eq!(launch(&axes_of(2, [100, 300, 64]), 192, 0, &H200).blocks, 4);
+    }
+}
