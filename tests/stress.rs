@@ -12,6 +12,7 @@ use fuse_runtime::Stream;
 use fuse_runtime::prelude::*;
 use fuse_runtime::rt::recorder;
 use std::thread;
+use std::time::Instant;
 
 const THREADS: usize = 8;
 const ROWS: [usize; 4] = [16, 1, 48, 33];
@@ -24,6 +25,13 @@ fn layers(#[dims(B, N)] x: &Tensor<f32, 2>, #[dims(N, N)] w: &Tensor<f32, 2>) ->
 
 #[compile(mode = "reduce-overhead")]
 fn chosen(x: &Tensor<f32, 2>, limit: f32) -> Tensor<f32, 2> {
+    let y = x.abs();
+    if y.max_all().item() > limit { y.softmax(1) } else { y.cumsum(1) }
+}
+
+/// The same decided by the host.
+#[compile]
+fn chosen_by_host(x: &Tensor<f32, 2>, limit: f32) -> Tensor<f32, 2> {
     let y = x.abs();
     if y.max_all().item() > limit { y.softmax(1) } else { y.cumsum(1) }
 }
@@ -86,4 +94,22 @@ fn many_calls_from_eight_threads_in_two_streams_take_constant_memory() {
     let before = round(64);
     let after = round(calls / THREADS);
     assert!(after <= before + (1 << 20), "{before} bytes of the device in use before, {after} after");
+}
+
+#[test]
+#[ignore = "prints speeds: cargo test --release --test stress -- --ignored --nocapture"]
+fn speed_of_a_branch() {
+    let x = Tensor::<f32, 2>::full([256, 256], 0.5, device());
+    let ways: [(&str, fn(&Tensor<f32, 2>, f32) -> Tensor<f32, 2>); 3] =
+        [("by the device", chosen), ("by the host", chosen_by_host), ("op by op", chosen::eager)];
+    for (name, run) in ways {
+        for limit in [0.0, 1.0] {
+            (0..50).for_each(|_| drop(run(&x, limit)));
+            device().synchronize().expect("no call has failed");
+            let start = Instant::now();
+            (0..2000).for_each(|_| drop(run(&x, limit)));
+            device().synchronize().expect("no call has failed");
+            println!("{name}, limit {limit}: {:.1} us", start.elapsed().as_secs_f64() * 1e6 / 2000.0);
+        }
+    }
 }

@@ -381,10 +381,17 @@ fn random_graphs_give_the_same_bits_fused_and_op_by_op() {
     check(Device::cpu(), 400);
 }
 
-/// An arm of a branch takes what it needs from the memory that the other would have, and from that of the results.
 #[test]
 fn random_arms_of_a_branch_give_what_they_give_alone() {
-    let Ok(device) = Device::cuda(0) else { return eprintln!("skipped: there is no CUDA device") };
+    match Device::cuda(0) {
+        Ok(device) => check_arms(device),
+        Err(_) => eprintln!("skipped: there is no CUDA device"),
+    }
+}
+
+/// Runs random programs as the arms of branches. An arm takes what it needs from the memory that the other would have, and from
+/// that of the results.
+pub(super) fn check_arms(device: Device) {
     let flag = |holds: bool| RawTensor::from_slice_on(&[holds], &[], device).expect("one bool");
     let (flags, mut on_device) = ([flag(true), flag(false)], 0);
     for seed in 0..60 {

@@ -4,7 +4,7 @@ use super::Tape;
 use crate::cuda::{Context, Matmul, Matrix, RECORDER, Recorded};
 use crate::device::Device;
 use crate::exec::cuda::run::{run, run_steps};
-use crate::exec::random::program_of;
+use crate::exec::random::{check_arms, program_of};
 use crate::exec::{Call, Program};
 use crate::raw::RawTensor;
 use crate::rt::Scalar;
@@ -318,6 +318,12 @@ fn random_programs_launch_the_same_as_graphs() {
             check_run(&program, tensors, &[]);
         }
     }
+}
+
+#[test]
+fn random_programs_are_taken_down_as_the_arms_of_branches() {
+    let (_turn, device) = recorder();
+    check_arms(device);
 }
 
 #[test]
