@@ -1,9 +1,13 @@
 //! Compiled gradients.
 
+#[path = "gradients/breaks.rs"]
+mod breaks;
 #[path = "gradients/captured.rs"]
 mod captured;
 mod common;
 #[path = "gradients/companions.rs"]
 mod companions;
+#[path = "gradients/second_order.rs"]
+mod second_order;
 #[path = "gradients/training_step.rs"]
 mod training_step;

@@ -22,6 +22,10 @@ pub struct Options {
     /// `grad(..)`: the parameters whose gradients are wanted.
     #[cfg(feature = "syn")]
     pub grad: Vec<proc_macro2::Ident>,
+    /// `memory`, in hundredths: from nothing kept for the backward pass that can be computed again, to all of it.
+    pub memory: u8,
+    /// `grad(order = 2, ..)`: how often the function is differentiated.
+    pub grad_order: usize,
 }
 
 impl Default for Options {
@@ -37,7 +41,16 @@ impl Default for Options {
             companion: None,
             #[cfg(feature = "syn")]
             grad: vec![],
+            memory: 0,
+            grad_order: 1,
         }
+    }
+}
+
+impl Options {
+    /// `memory`, from 0 to 1.
+    pub fn memory(&self) -> f64 {
+        f64::from(self.memory) / 100.0
     }
 }
 
@@ -68,6 +81,9 @@ macro_rules! words {
         }
     };
 }
+
+/// The highest order of derivatives that `grad(order = .., ..)` takes.
+pub const MAX_ORDER: usize = 4;
 
 /// The most CUDA graphs that are kept of one plan, for calls of different layouts.
 pub const GRAPHS_OF_A_PLAN: usize = 16;

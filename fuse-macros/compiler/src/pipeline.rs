@@ -1,5 +1,6 @@
 //! The whole compiler on one page.
 
+use crate::autodiff::split::{Derivative, Pair};
 use crate::diag::Diagnostics;
 use crate::emit;
 use crate::graph::Graph;
@@ -42,7 +43,8 @@ fn compile_fn(item: &ItemFn, options: &Options, mut diag: Diagnostics) -> TokenS
         diag.error(at, "`#[compile]` on a method cannot see its type", Some(help));
         return [diag.compile_errors(), item.to_token_stream()].into_iter().collect();
     }
-    let function = Function { sig: &item.sig, block: &item.block, outer: None, graphs: options.mode.uses_graphs() };
+    let (graphs, differentiated) = (options.mode.uses_graphs(), !options.grad.is_empty());
+    let function = Function { sig: &item.sig, block: &item.block, outer: None, graphs, differentiated };
     let compiled = compile_body(&function, options, &mut diag);
     let tokens = emit::host::function(item, compiled.as_ref(), options);
     [diag.compile_errors(), tokens].into_iter().collect()
@@ -60,8 +62,9 @@ fn compile_impl(mut item: ItemImpl, options: &Options, mut diag: Diagnostics) ->
     let tokens = emit::host::methods(&item, |method| {
         let mut diag = Diagnostics::default();
         let options = &own[&method.sig.ident];
-        let graphs = options.mode.uses_graphs();
-        let function = Function { sig: &method.sig, block: &method.block, outer: Some(&item.generics), graphs };
+        let (graphs, differentiated) = (options.mode.uses_graphs(), !options.grad.is_empty());
+        let outer = Some(&item.generics);
+        let function = Function { sig: &method.sig, block: &method.block, outer, graphs, differentiated };
         let compiled = compile_body(&function, options, &mut diag);
         errors.extend(diag.compile_errors());
         compiled
@@ -120,6 +123,9 @@ fn compile_body(function: &Function, options: &Options, diag: &mut Diagnostics) 
         diag.deny_breaks(if options.fullgraph { "fullgraph" } else { "deny(breaks)" });
     }
     let mut program = program.filter(|_| !diag.has_errors())?;
+    if !options.grad.is_empty() {
+        autodiff::functions::check_order(function, &program, options.grad_order, diag);
+    }
     autodiff::functions::derive(function, &mut program, diag);
     if diag.has_errors() {
         return None;
@@ -130,7 +136,33 @@ fn compile_body(function: &Function, options: &Options, diag: &mut Diagnostics) 
         Backend::Auto => program.segments.iter().enumerate().map(|(k, graph)| plans(k, graph, options)).collect(),
         Backend::Eager => vec![],
     };
-    Some(Compiled { program, plans, gradients, mode: options.mode, dynamic: options.dynamic })
+    let mut compiled =
+        Compiled { program, plans, gradients, followed: None, mode: options.mode, dynamic: options.dynamic };
+    // A function of one graph has one for its gradients, too; others are followed from graph to graph.
+    let is_followed = !compiled.gradients.is_empty()
+        && !compiled.program.eager
+        && compiled.gradients.iter().all(|found| found.compiled.program.eager);
+    if is_followed {
+        compiled.followed = Some(followed(function, &compiled, options));
+    }
+    Some(compiled)
+}
+
+/// The derivatives of a function's graphs.
+fn followed(function: &Function, compiled: &Compiled, options: &Options) -> Followed {
+    let pairs = autodiff::segments::run(&compiled.program, &options.grad, options.memory());
+    let first = compiled.plans.len() + compiled.gradients.len();
+    let split = |(k, pair): (usize, Option<Pair>)| {
+        let Pair { derivative, mut forward, backward, told } = pair?;
+        forward.name = format!("{}_forward", forward.name);
+        let (forward, backward) =
+            (plans(first + 2 * k, &forward, options), plans(first + 2 * k + 1, &backward, options));
+        Some(Split { derivative, forward, backward, told })
+    };
+    Followed {
+        constants: autodiff::segments::constants(function, &options.grad),
+        splits: pairs.into_iter().enumerate().map(split).collect(),
+    }
 }
 
 /// The functions that give gradients, where they are asked for. `None` after a mistake.
@@ -143,17 +175,17 @@ fn gradients(
     if options.grad.is_empty() {
         return Some(vec![]);
     }
-    let derived = autodiff::functions::run(function, program, &options.grad, diag);
+    let derived = autodiff::functions::run(function, program, &options.grad, options.grad_order, diag);
     let compile = |(k, derived): (usize, autodiff::functions::Derived)| {
-        let autodiff::functions::Derived { name, signature, wanted, program: mut derived } = derived;
+        let autodiff::functions::Derived { name, signature, wanted, further, program: mut derived } = derived;
         derived.eager |= options.backend == Backend::Eager;
         let plans = match derived.eager {
             true => vec![],
             false => vec![plans(program.segments.len() + k, &derived.segments[0], options)],
         };
         let (mode, dynamic) = (options.mode, options.dynamic);
-        let compiled = Compiled { program: derived, plans, gradients: vec![], mode, dynamic };
-        Differentiated { name, signature, wanted, compiled }
+        let compiled = Compiled { program: derived, plans, gradients: vec![], followed: None, mode, dynamic };
+        Differentiated { name, signature, wanted, further, compiled }
     };
     (!diag.has_errors()).then(|| derived.into_iter().enumerate().map(compile).collect())
 }
@@ -166,20 +198,44 @@ pub struct Compiled {
     pub plans: Vec<Vec<Plan>>,
     /// The functions beside it that give gradients.
     pub gradients: Vec<Differentiated>,
+    /// How a tape follows the function from graph to graph, if its gradients are asked for and it is more than one.
+    pub followed: Option<Followed>,
     /// What the graphs' calls are tuned for.
     pub mode: Mode,
     /// Whether extents may differ from call to call, where the attribute says so.
     pub dynamic: Option<bool>,
 }
 
+/// What a tape needs to follow a function's graphs.
+pub struct Followed {
+    /// The tensors among the parameters through which no gradient is wanted.
+    pub constants: Vec<Ident>,
+    /// For each graph its forward and backward, if gradients go through it.
+    pub splits: Vec<Option<Split>>,
+}
+
+/// A graph as forward and backward.
+pub struct Split {
+    /// How the two go together.
+    pub derivative: Derivative,
+    /// The plans of the forward graph, the most special one first.
+    pub forward: Vec<Plan>,
+    /// Those of the backward graph.
+    pub backward: Vec<Plan>,
+    /// What is kept between the two.
+    pub told: Vec<String>,
+}
+
 /// A function that gives gradients beside the value of another.
 pub struct Differentiated {
-    /// What it is called: `value_and_grad` or `vjp`.
+    /// What it is called: `value_and_grad`, `vjp` or `hvp`.
     pub name: &'static str,
     /// Its head.
     pub signature: Signature,
     /// The parameters whose gradients it gives.
     pub wanted: Vec<Ident>,
+    /// The parameters that it has behind those of the function.
+    pub further: Vec<Ident>,
     /// Its graph of forward and backward.
     pub compiled: Compiled,
 }
@@ -187,16 +243,29 @@ pub struct Differentiated {
 impl Compiled {
     /// The report, of the most special plan of each graph.
     pub fn explanation(&self) -> Explanation {
-        let gradients: Vec<Plan> = self.gradients.iter().flat_map(|found| found.compiled.special_plans()).collect();
-        Explanation::new(self.program.name.clone(), &self.special_plans(), self.program.breaks.clone())
-            .with_gradients(&gradients)
-            .in_mode(self.mode)
+        let gradients = self.gradients.iter().flat_map(|found| found.compiled.special_plans());
+        let followed = self.splits().flat_map(|split| [&split.forward, &split.backward]);
+        let followed = followed.filter_map(|plans| plans.first().cloned());
+        let gradients: Vec<Plan> = gradients.chain(followed).collect();
+        let explanation =
+            Explanation::new(self.program.name.clone(), &self.special_plans(), self.program.breaks.clone())
+                .with_gradients(&gradients)
+                .in_mode(self.mode);
+        self.splits().fold(explanation, |explanation, split| match split.forward.first() {
+            Some(plan) => explanation.keeping(&plan.name, &split.told),
+            None => explanation,
+        })
     }
 
     /// The CUDA source of the whole function, and of those that give gradients.
     pub fn cuda(&self) -> String {
         let gradients = self.gradients.iter().flat_map(|found| &found.compiled.plans);
-        emit::cuda::source(&self.program.name, self.plans.iter().chain(gradients).flatten())
+        let followed = self.splits().flat_map(|split| [&split.forward, &split.backward]);
+        emit::cuda::source(&self.program.name, self.plans.iter().chain(gradients).chain(followed).flatten())
+    }
+
+    fn splits(&self) -> impl Iterator<Item = &Split> {
+        self.followed.iter().flat_map(|followed| followed.splits.iter().flatten())
     }
 
     fn special_plans(&self) -> Vec<Plan> {

@@ -25,3 +25,5 @@ mod rows;
 mod sample;
 #[path = "../../../tests/oracle/samples.rs"]
 mod samples;
+#[path = "gradients/splits.rs"]
+mod splits;

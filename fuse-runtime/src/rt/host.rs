@@ -1,5 +1,7 @@
 //! Host values on their way into a graph.
 
+use crate::raw::RawTensor;
+
 /// A host integer that a size is made of.
 pub trait HostInt: Copy {
     /// The value. Sizes beyond 63 bits do not exist.
@@ -32,4 +34,10 @@ pub fn int(value: impl HostInt) -> i64 {
 /// Whether `FUSE_BACKEND=eager` asks compiled functions to run their originals, or a tape records, which sees eager ops.
 pub fn wants_eager() -> bool {
     crate::env::wants_eager() || crate::tape::is_recording()
+}
+
+/// The same for a function whose graphs a tape follows: it runs its original only if a parameter is a variable that its
+/// graphs take for a constant.
+pub fn wants_eager_for(constants: &[&RawTensor]) -> bool {
+    crate::env::wants_eager() || constants.iter().any(|tensor| crate::tape::is_traced(tensor))
 }

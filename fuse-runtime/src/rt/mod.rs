@@ -3,6 +3,7 @@
 mod body;
 mod branch;
 mod cubin;
+mod derivative;
 mod device_loop;
 mod glue;
 mod graph;
@@ -18,16 +19,17 @@ mod simd;
 
 pub use crate::math;
 pub use crate::reduce;
-pub use crate::tape::{vjp, vjp_untyped};
+pub use crate::tape::{hvp, vjp, vjp_untyped};
 pub use body::{BLOCK, Body, DynBody};
 pub use branch::{Joined, branch};
 pub use cubin::Cubin;
+pub use derivative::{Derivative, Way};
 pub use device_loop::while_loop;
 pub use fuse_compiler::options::Mode;
 pub use fuse_compiler::types::DType;
 pub use glue::{WeakScalar, check_dim, fallible, launched, replace, solve_dim, weak_scalar};
 pub use graph::run_graph;
-pub use host::{HostInt, int, wants_eager};
+pub use host::{HostInt, int, wants_eager, wants_eager_for};
 pub use indexed::{Gather, Scatter};
 pub use ins::Ins;
 pub use outs::Outs;

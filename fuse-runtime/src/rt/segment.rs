@@ -109,6 +109,11 @@ impl Segment {
         unreachable!("a segment has at least one plan")
     }
 
+    /// The device of a call.
+    pub(super) fn device(&self, inputs: &Inputs<'_>) -> Result<Device> {
+        common_device(&self.plans()[0].name, inputs)
+    }
+
     /// What its calls are tuned for.
     pub(super) fn mode(&self) -> Mode {
         crate::env::mode().unwrap_or(self.config.mode)

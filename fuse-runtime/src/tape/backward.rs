@@ -10,14 +10,14 @@ use fuse_compiler::types::Dim;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The gradients of the variables, which are the first values of the tape, for a value of it with this cotangent.
+/// The gradients of the variables, which are the first values of the tape, for values of it with these cotangents.
 pub(super) fn run(
     entries: Vec<Entry>,
-    value: Option<usize>,
-    seed: RawTensor,
+    seeds: Vec<(usize, RawTensor)>,
     variables: Vec<RawTensor>,
 ) -> Result<Vec<RawTensor>> {
-    let mut cotangents: HashMap<usize, RawTensor> = value.map(|value| (value, seed)).into_iter().collect();
+    let mut cotangents = HashMap::new();
+    seeds.into_iter().try_for_each(|(value, seed)| accumulate(&mut cotangents, value, seed))?;
     // Entries go as they are walked, and with them what they hold.
     for entry in entries.into_iter().rev() {
         let ups: Vec<Option<RawTensor>> = entry.outs.iter().map(|out| cotangents.remove(out)).collect();
@@ -25,11 +25,7 @@ pub(super) fn run(
             continue;
         }
         for (value, cotangent) in pull(&entry, &ups)? {
-            let sum = match cotangents.remove(&value) {
-                Some(before) => add(before, cotangent)?,
-                None => cotangent,
-            };
-            cotangents.insert(value, sum);
+            accumulate(&mut cotangents, value, cotangent)?;
         }
     }
     let gradient = |(value, variable): (usize, &RawTensor)| match cotangents.remove(&value) {
@@ -39,15 +35,33 @@ pub(super) fn run(
     variables.iter().enumerate().map(gradient).collect()
 }
 
+fn accumulate(cotangents: &mut HashMap<usize, RawTensor>, value: usize, cotangent: RawTensor) -> Result<()> {
+    let sum = match cotangents.remove(&value) {
+        Some(before) => add(before, cotangent)?,
+        None => cotangent,
+    };
+    cotangents.insert(value, sum);
+    Ok(())
+}
+
 /// The cotangents of the operands that are values of the tape. To calls further outside they are values like others.
 fn pull(entry: &Entry, ups: &[Option<RawTensor>]) -> Result<Vec<(usize, RawTensor)>> {
     let (forward, sizes) = entry.what.graph(&entry.args);
-    let wanted = entry.from.iter().map(Option::is_some).collect();
+    let wanted: Vec<bool> = entry.from.iter().map(Option::is_some).collect();
+    let compiled = match &entry.what {
+        What::Segment(call) => call.pull(&wanted, ups)?,
+        _ => None,
+    };
     let key = Arc::new(GradientKey { forward, wanted, ups: ups.iter().map(Option::is_some).collect() });
-    let program = program(&key)?;
     let ups = ups.iter().flatten().cloned().map(Arg::Tensor);
     let args: Vec<Arg> = entry.args.iter().cloned().chain(ups).collect();
-    let cotangents = eager::run_program(&program, entry.device, &args, &sizes)?;
+    let cotangents = match compiled {
+        Some(cotangents) => cotangents,
+        None => {
+            let program = program(&key)?;
+            eager::run_program(&program, entry.device, &args, &sizes)?
+        }
+    };
     let tapes = traced(&args);
     let cotangents = match tapes.is_empty() {
         true => cotangents,

@@ -1,5 +1,6 @@
 //! The graphs of what a tape has seen, found again by their keys, and those of their gradients.
 
+use super::segments::SegmentKey;
 use crate::eager::{self, Key};
 use crate::error::Result;
 use crate::exec::Program;
@@ -14,6 +15,8 @@ use std::sync::{Arc, LazyLock, RwLock};
 pub(crate) enum GraphKey {
     /// An op.
     Op(Key),
+    /// A graph of a compiled function.
+    Segment(SegmentKey),
     /// The cotangents of another one, which a walk back has computed.
     Gradient(Arc<GradientKey>),
 }
@@ -33,6 +36,7 @@ impl GraphKey {
     fn graph(&self) -> Result<Graph> {
         match self {
             GraphKey::Op(key) => eager::graph(key),
+            GraphKey::Segment(key) => Ok(key.graph()),
             GraphKey::Gradient(key) => key.graph(),
         }
     }
@@ -41,6 +45,7 @@ impl GraphKey {
     fn inputs(&self) -> Vec<Option<u32>> {
         match self {
             GraphKey::Op(key) => key.inputs(),
+            GraphKey::Segment(key) => key.inputs(),
             GraphKey::Gradient(key) => {
                 let mut inputs = key.forward.inputs();
                 let known = inputs.iter().flatten().count() as u32;

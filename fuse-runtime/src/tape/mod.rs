@@ -13,10 +13,12 @@ mod draws;
 mod graphs;
 mod params;
 mod record;
+mod segments;
 
 pub(crate) use draws::run as run_draws;
 pub use params::{Differentiable, Outcome, Params};
 pub(crate) use record::{Var, What, is_recording, is_traced, record, traced};
+pub(crate) use segments::follow;
 
 use crate::eager;
 use crate::error::{OrRaise, Result};
@@ -72,6 +74,32 @@ pub fn vjp<P: Params, O: Differentiable>(
     pull(params, function, |_| Ok(cotangent.clone()))
 }
 
+/// The value of a function and the products of its second derivatives with vectors, one for each parameter.
+#[doc(hidden)]
+#[track_caller]
+pub fn hvp<P: Params, O: Outcome>(
+    params: P,
+    vectors: &[&RawTensor],
+    function: impl FnOnce(P::Vars) -> O,
+) -> O::With<P::Grads> {
+    // The gradients are a value of the outer tape, whose cotangents are the vectors.
+    let (outer, inner) = (Tape::new(), Tape::new());
+    let vars = params.vars(&mut |tensor| inner.variable(&outer.variable(tensor)));
+    let recording = Recording::start();
+    let outcome = function(vars);
+    drop(recording);
+    outcome.with(|value| {
+        let seeds = |gradients: &[RawTensor]| {
+            gradients.iter().cloned().zip(vectors.iter().map(|&v| v.clone())).collect::<Vec<_>>()
+        };
+        let products = one(value)
+            .and_then(|seed| walk_back(&inner, vec![(value.clone(), seed)]))
+            .and_then(|gradients| walk_back(&outer, seeds(&gradients)));
+        let mut products = products.or_raise().into_iter();
+        P::grads(&mut || products.next().expect("there is a product for each variable"))
+    })
+}
+
 /// The cotangent of a value that is differentiated itself.
 fn one(value: &RawTensor) -> Result<RawTensor> {
     let attrs = [Attr::Dims(vec![]), Attr::DType(value.dtype())];
@@ -90,15 +118,17 @@ fn pull<P: Params, O: Differentiable>(
     let outcome = function(vars);
     drop(recording);
     outcome.with(|value| {
-        let gradients = seed(value).and_then(|seed| walk_back(&tape, value, seed));
+        let gradients = seed(value).and_then(|seed| walk_back(&tape, vec![(value.clone(), seed)]));
         let mut gradients = gradients.or_raise().into_iter();
         P::grads(&mut || gradients.next().expect("there is a gradient for each variable"))
     })
 }
 
-fn walk_back(tape: &Tape, value: &RawTensor, seed: RawTensor) -> Result<Vec<RawTensor>> {
+/// The gradients of a tape's variables, for values with these cotangents.
+fn walk_back(tape: &Tape, seeds: Vec<(RawTensor, RawTensor)>) -> Result<Vec<RawTensor>> {
     let (entries, variables) = tape.close();
-    backward::run(entries, value.var().and_then(|var| var.on(tape)), seed, variables)
+    let on_tape = |(value, seed): (RawTensor, RawTensor)| Some((value.var()?.on(tape)?, seed));
+    backward::run(entries, seeds.into_iter().filter_map(on_tape).collect(), variables)
 }
 
 /// The gradients of ops on tensors without types, for tests that make them at run time: `function` gives a value and its
@@ -111,5 +141,5 @@ pub fn vjp_untyped(
     let tape = Tape::new();
     let vars = params.iter().map(|tensor| tape.variable(tensor)).collect();
     let (value, cotangent) = function(vars)?;
-    walk_back(&tape, &value, cotangent)
+    walk_back(&tape, vec![(value, cotangent)])
 }

@@ -1,6 +1,7 @@
 //! What is written on a tape.
 
 use super::graphs::GraphKey;
+use super::segments::SegmentCall;
 use crate::device::Device;
 use crate::eager::{Arg, Key};
 use crate::raw::RawTensor;
@@ -46,6 +47,8 @@ pub(crate) enum What {
     Op(Op, Vec<Attr>),
     /// A graph that is known by its key, with these sizes.
     Graph(Arc<GraphKey>, Vec<i64>),
+    /// A graph of a compiled function.
+    Segment(Arc<SegmentCall>),
 }
 
 impl What {
@@ -57,14 +60,18 @@ impl What {
                 (GraphKey::Op(key), sizes)
             }
             What::Graph(key, sizes) => (GraphKey::clone(key), sizes.clone()),
+            What::Segment(call) => (GraphKey::Segment(call.graph.clone()), call.host_ints.clone()),
         }
     }
 
-    /// Whether cotangents go through it.
-    fn is_smooth(&self) -> bool {
+    /// Whether cotangents go through it to these results.
+    fn is_smooth(&self, outs: &[RawTensor]) -> bool {
+        let is_float = |out: &RawTensor| out.dtype().is_float();
         match self {
-            What::Op(op, _) => matches!(op.gradient, Gradient::Built(_) | Gradient::Opened),
-            What::Graph(..) => true,
+            What::Op(op, _) => {
+                matches!(op.gradient, Gradient::Built(_) | Gradient::Opened) && outs.iter().all(is_float)
+            }
+            What::Graph(..) | What::Segment(_) => outs.iter().any(is_float),
         }
     }
 }
@@ -154,10 +161,10 @@ pub(super) fn settled(tensor: RawTensor) -> RawTensor {
     tensor.with_var(open)
 }
 
-/// Writes down what ran on operands of these tapes, of which the innermost comes first; its results become variables, if
-/// it has a gradient.
+/// Writes down what ran on operands of these tapes, of which the innermost comes first; its results of floats become
+/// variables, if it has a gradient.
 pub(crate) fn record(tapes: &[Arc<Tape>], what: &What, args: &[Arg], outs: Vec<RawTensor>) -> Vec<RawTensor> {
-    if !what.is_smooth() || !outs.iter().all(|out| out.dtype().is_float()) {
+    if !what.is_smooth(&outs) {
         return outs;
     }
     let mut vars: Vec<Option<Var>> = vec![None; outs.len()];
@@ -174,7 +181,11 @@ pub(crate) fn record(tapes: &[Arc<Tape>], what: &What, args: &[Arg], outs: Vec<R
             entries.push(entry);
         }
     }
-    outs.into_iter().zip(vars).map(|(out, var)| out.with_var(var)).collect()
+    let variable = |(out, var): (RawTensor, Option<Var>)| match out.dtype().is_float() {
+        true => out.with_var(var),
+        false => out,
+    };
+    outs.into_iter().zip(vars).map(variable).collect()
 }
 
 /// An operand without a tape and those further inside: entries that held it would keep it alive for ever.

@@ -21,10 +21,29 @@ pub struct Cut {
 
 /// Puts gradients in all their places.
 pub fn run(mut graph: Graph) -> Result<Graph, Cut> {
-    while let Some(at) = graph.nodes.iter().position(|node| node.op.name == "gradients") {
+    while let Some(at) = graph.nodes.iter().position(is_place) {
         graph = Parts::of(graph, at).joined()?;
     }
     Ok(graph)
+}
+
+/// The highest order of gradients in a graph, and where they are taken. One that is taken of another is one higher.
+pub fn order(graph: &Graph) -> Option<(usize, &Place)> {
+    let mut orders = vec![0; graph.nodes.len()];
+    for (id, node) in graph.nodes.iter().enumerate().filter(|(_, node)| is_place(node)) {
+        let mut depends = vec![false; id];
+        node.args[1..].iter().for_each(|variable| depends[variable.node as usize] = true);
+        for inner in 0..id {
+            depends[inner] |= graph.nodes[inner].args.iter().any(|arg| depends[arg.node as usize]);
+        }
+        orders[id] = 1 + (0..id).filter(|&inner| depends[inner]).map(|inner| orders[inner]).max().unwrap_or(0);
+    }
+    let (id, order) = orders.into_iter().enumerate().max_by_key(|(_, order)| *order).filter(|(_, order)| *order > 0)?;
+    Some((order, &graph.places[graph.nodes[id].place as usize]))
+}
+
+fn is_place(node: &Node) -> bool {
+    node.op.name == "gradients"
 }
 
 /// A graph in three parts: before a place of gradients, that place, and behind it.

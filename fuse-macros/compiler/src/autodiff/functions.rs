@@ -1,4 +1,5 @@
-//! What `grad(w, b)` asks for beside a function: `value_and_grad` for a result of rank 0, and `vjp` for any.
+//! What `grad(w, b)` asks for beside a function: `value_and_grad` for a result of rank 0, and `vjp` for any; from
+//! `grad(order = 2, ..)` on `hvp`, too.
 //!
 //! The one graph of a function is replaced by that of forward and backward; its host code stays as it is. A function of
 //! several graphs, or of none, is followed on the eager tape.
@@ -19,17 +20,27 @@ pub struct Derived {
     pub signature: Signature,
     /// The parameters whose gradients it gives.
     pub wanted: Vec<Ident>,
+    /// The parameters that it has behind those of the function.
+    pub further: Vec<Ident>,
     /// Its one graph and the host code around it, or nothing but that it runs eager.
     pub program: Program,
 }
 
 /// The functions that `grad(..)` with these parameters asks for; none after a mistake.
-pub fn run(function: &Function, program: &Program, wanted: &[Ident], diag: &mut Diagnostics) -> Vec<Derived> {
+pub fn run(
+    function: &Function,
+    program: &Program,
+    wanted: &[Ident],
+    order: usize,
+    diag: &mut Diagnostics,
+) -> Vec<Derived> {
     let Some(reader) = Reader::read(function, program, wanted, diag) else { return vec![] };
     if reader.graph.is_some_and(|graph| !reader.is_defined(graph, diag)) {
         return vec![];
     }
-    let forms = [(reader.result.rank == 0).then_some(Form::ValueAndGrad), Some(Form::Vjp)];
+    let is_scalar = reader.result.rank == 0;
+    let forms =
+        [is_scalar.then_some(Form::ValueAndGrad), Some(Form::Vjp), (is_scalar && order > 1).then_some(Form::Hvp)];
     forms.into_iter().flatten().map(|form| reader.derive(form)).collect()
 }
 
@@ -50,10 +61,30 @@ pub fn derive(function: &Function, program: &mut Program, diag: &mut Diagnostics
     }
 }
 
+/// Reports a `value_and_grad` inside of a function whose gradients would be of a higher order than it is asked for.
+pub fn check_order(function: &Function, program: &Program, order: usize, diag: &mut Diagnostics) {
+    for graph in &program.segments {
+        let Some((found_order, place)) = super::order(graph) else { continue };
+        if found_order < order {
+            continue;
+        }
+        let name = &function.sig.ident;
+        let message = format!(
+            "the gradient of `{name}` is one of order {} here, and `grad(..)` is of order {order}",
+            found_order + 1
+        );
+        let at =
+            found(function.block.to_token_stream(), "value_and_grad", place).unwrap_or_else(|| name.to_token_stream());
+        let help = format!("write `grad(order = {}, ..)`, or `detach` what is differentiated here", found_order + 1);
+        diag.error(at, message, Some(&help));
+    }
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
     ValueAndGrad,
     Vjp,
+    Hvp,
 }
 
 impl Form {
@@ -61,12 +92,13 @@ impl Form {
         match self {
             Form::ValueAndGrad => "value_and_grad",
             Form::Vjp => "vjp",
+            Form::Hvp => "hvp",
         }
     }
 
     fn seed(self) -> Seed {
         match self {
-            Form::ValueAndGrad => Seed::One,
+            Form::ValueAndGrad | Form::Hvp => Seed::One,
             Form::Vjp => Seed::Input,
         }
     }
@@ -165,24 +197,46 @@ impl<'a> Reader<'a> {
     }
 
     fn derive(&self, form: Form) -> Derived {
-        let cotangent = self.cotangent_name();
+        let further = self.further(form);
         let program = match self.graph {
-            Some(one) => self.joint(one, form, &cotangent),
+            Some(one) => self.joint(one, form, &further),
             None => self.beside(vec![], vec![]),
         };
         let wanted = self.wanted.iter().map(|wanted| wanted.name.clone()).collect();
-        Derived { name: form.name(), signature: self.signature(form, &cotangent), wanted, program }
+        let signature = self.signature(form, &further);
+        let further = further.into_iter().map(|(name, _)| name).collect();
+        Derived { name: form.name(), signature, wanted, further, program }
+    }
+
+    /// The parameters behind those of the function, and their types as written: the cotangent of the result, or a vector
+    /// for each wanted parameter.
+    fn further(&self, form: Form) -> Vec<(Ident, TokenStream)> {
+        match form {
+            Form::ValueAndGrad => vec![],
+            Form::Vjp => vec![(self.free_name("cotangent"), self.written.to_token_stream())],
+            Form::Hvp => {
+                let vector =
+                    |wanted: &Wanted| (self.free_name(&format!("{}_vector", wanted.name)), wanted.written.clone());
+                self.wanted.iter().map(vector).collect()
+            }
+        }
     }
 
     /// The program of forward and backward.
-    fn joint(&self, one: OneGraph, form: Form, cotangent: &Ident) -> Program {
-        let mut graph = super::run(one.graph.clone(), &one.request(&self.wanted, form.seed()));
+    fn joint(&self, one: OneGraph, form: Form, further: &[(Ident, TokenStream)]) -> Program {
+        let request = one.request(&self.wanted, form.seed());
+        let mut graph = super::run(one.graph.clone(), &request);
+        if form == Form::Hvp {
+            graph = along(graph, request.wrt, one.graph.outs.len());
+        }
         graph.name = format!("{}::{}", self.program.name, form.name());
         let mut body = self.program.body.clone();
         let Step::Launch(launch) = &mut body[one.at] else { unreachable!("a launch stands there") };
-        if form == Form::Vjp {
-            launch.inputs.push(quote!(#cotangent));
-            launch.params.push(Some(cotangent.clone()));
+        // A parameter that the graph does not read has no vector in it either.
+        let is_read = |k: &usize| form != Form::Hvp || self.wanted[*k].input.is_some();
+        for (name, _) in (0..further.len()).filter(is_read).map(|k| &further[k]) {
+            launch.inputs.push(quote!(#name));
+            launch.params.push(Some(name.clone()));
         }
         let gradients = self.gradients(launch);
         let Some(Step::Value(value)) = body.last_mut() else { unreachable!("the value comes last") };
@@ -222,14 +276,12 @@ impl<'a> Reader<'a> {
         quote!((#(#gradients),*))
     }
 
-    fn signature(&self, form: Form, cotangent: &Ident) -> Signature {
+    fn signature(&self, form: Form, further: &[(Ident, TokenStream)]) -> Signature {
         let mut signature = self.function.sig.clone();
         signature.ident = format_ident!("{}", form.name(), span = signature.ident.span());
         let (written, types) = (self.written, self.wanted.iter().map(|wanted| &wanted.written));
         let value = quote!((#written, (#(#types),*)));
-        if form == Form::Vjp {
-            signature.inputs.push(syn::parse_quote!(#cotangent: &#written));
-        }
+        signature.inputs.extend(further.iter().map(|(name, ty)| -> FnArg { syn::parse_quote!(#name: &#ty) }));
         let ReturnType::Type(_, output) = &mut signature.output else { unreachable!("the result has a type") };
         match self.is_fallible() {
             true => *first_argument(output).expect("a `Result` of a tensor") = syn::parse_quote!(#value),
@@ -242,10 +294,10 @@ impl<'a> Reader<'a> {
         matches!(&self.function.sig.output, ReturnType::Type(_, ty) if ty.as_ref() != self.written)
     }
 
-    /// `cotangent`, unless a parameter has that name.
-    fn cotangent_name(&self) -> Ident {
+    /// A name for a further parameter: this one, unless a parameter has it.
+    fn free_name(&self, wish: &str) -> Ident {
         let is_taken = |name: &Ident| self.parameters().any(|param| param == *name);
-        let mut name = format_ident!("cotangent", span = self.function.sig.ident.span());
+        let mut name = format_ident!("{wish}", span = self.function.sig.ident.span());
         while is_taken(&name) {
             name = format_ident!("{name}_");
         }
@@ -255,6 +307,16 @@ impl<'a> Reader<'a> {
     fn parameters(&self) -> impl Iterator<Item = Ident> {
         parameters(self.function).map(|(name, _)| name)
     }
+}
+
+/// The derivative of gradients along vectors, which are further inputs, in the place of the gradients.
+fn along(graph: Graph, wrt: Vec<u32>, results: usize) -> Graph {
+    let seed = |out| if out < results { Seed::Nothing } else { Seed::Input };
+    let seeds = (0..graph.outs.len()).map(seed).collect();
+    let gradients = results..graph.outs.len();
+    let mut graph = super::run(graph, &Request { wrt, seeds });
+    graph.outs.drain(gradients);
+    graph
 }
 
 /// The parameters but `self`, and their types.

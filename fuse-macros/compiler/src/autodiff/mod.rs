@@ -8,10 +8,14 @@ mod captured;
 mod flow;
 #[cfg(feature = "syn")]
 pub mod functions;
+mod keep;
 mod open;
+#[cfg(feature = "syn")]
+pub mod segments;
+pub mod split;
 mod sweep;
 
-pub use captured::{Cut, run as derive};
+pub use captured::{Cut, order, run as derive};
 
 use crate::graph::Graph;
 use crate::op::{Build, Op};

@@ -37,7 +37,7 @@ struct Walked {
 impl Walker<'_> {
     /// Captures a branch and walks what comes after it. False: nothing has happened.
     pub fn device_branch(&mut self, expr: &Expr, branch: &ExprIf, cont: &Cont) -> bool {
-        if !self.graphs || self.regions > 0 {
+        if !self.graphs || self.differentiated || self.regions > 0 {
             return false;
         }
         let saved = self.save();

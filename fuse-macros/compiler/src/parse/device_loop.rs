@@ -23,6 +23,10 @@ pub const REASON: &str = "how often the loop runs is known only at run time";
 impl Walker<'_> {
     /// Captures a loop and walks what comes after it. False: nothing has happened.
     pub fn device_loop(&mut self, expr: &Expr, each: &ExprWhile, cont: &Cont) -> bool {
+        // A tape follows the turns that a host takes.
+        if self.differentiated {
+            return false;
+        }
         let saved = self.save();
         match self.captured_loop(expr, each, cont) {
             Some(()) => {

@@ -72,6 +72,9 @@ pub struct Function<'a> {
     pub outer: Option<&'a Generics>,
     /// Whether its calls are CUDA graphs, which may hold a branch.
     pub graphs: bool,
+    /// Whether its gradients are asked for. Then a branch that is not taken is not computed: it has no gradient, while
+    /// one of 0 through it may be no number.
+    pub differentiated: bool,
 }
 
 /// Reads a function. `None`: rustc rejects it, and says so at the original.
@@ -100,6 +103,7 @@ pub fn function(function: &Function, diag: &mut Diagnostics) -> Option<Program> 
         whole: false,
         cannot_unroll: false,
         closure: Closure::default(),
+        differentiated: function.differentiated,
     };
     walker.run(function)
 }
@@ -147,6 +151,8 @@ pub(crate) struct Walker<'a> {
     cannot_unroll: bool,
     /// The closure that is being captured.
     closure: Closure,
+    /// Whether gradients of the function are asked for.
+    differentiated: bool,
 }
 
 impl Walker<'_> {

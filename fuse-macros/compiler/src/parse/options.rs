@@ -1,13 +1,13 @@
 //! Reads the arguments of `#[compile(..)]`.
 
 use crate::diag::Diagnostics;
-use crate::options::{Backend, Mode, Numerics, Options, Precision};
+use crate::options::{Backend, MAX_ORDER, Mode, Numerics, Options, Precision};
 use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 use quote::ToTokens;
 use std::collections::BTreeSet;
-use syn::{LitBool, LitStr, parse2};
+use syn::{LitBool, LitFloat, LitStr, parse2};
 
-const KNOWN: &str = "the options are `mode`, `backend`, `dynamic`, `fullgraph`, `numerics`, `precision`, `grad(..)`, `deny(breaks)` and `companion`";
+const KNOWN: &str = "the options are `mode`, `backend`, `dynamic`, `fullgraph`, `numerics`, `precision`, `grad(..)`, `memory`, `deny(breaks)` and `companion`";
 
 /// The options of an attribute over those of the block it stands in; mistakes go to `diag`, and the rest is read on.
 pub fn options(mut options: Options, tokens: TokenStream, diag: &mut Diagnostics) -> Options {
@@ -83,7 +83,15 @@ impl Argument {
                 Ok(name) if self.equals => options.companion = Some(name.to_string()),
                 _ => self.wrong("is a name", "write `companion = name`, without quotes", diag),
             },
-            "grad" => self.gradients(&mut options.grad, diag),
+            "grad" => self.gradients(options, diag),
+            "memory" => {
+                match parse2::<LitFloat>(self.value.clone()).ok().and_then(|share| share.base10_parse::<f64>().ok()) {
+                    Some(share) if self.equals && (0.0..=1.0).contains(&share) => {
+                        options.memory = (share * 100.0).round() as u8
+                    }
+                    _ => self.wrong("is a share from 0.0 to 1.0", "write `memory = 0.5`", diag),
+                }
+            }
             "inline" => {
                 let help = "leave it out, and write the body where it is called";
                 return diag.error(&self.name, "`inline` is not supported yet", Some(help));
@@ -111,7 +119,8 @@ impl Argument {
     }
 
     /// The parameters in `grad(w1, b1)`.
-    fn gradients(&self, wanted: &mut Vec<Ident>, diag: &mut Diagnostics) {
+    fn gradients(&self, options: &mut Options, diag: &mut Diagnostics) {
+        let wanted = &mut options.grad;
         if self.equals || self.value.is_empty() {
             return self.wrong("takes parameters", "write `grad(w, b)`, with the names of those it is for", diag);
         }
@@ -121,7 +130,7 @@ impl Argument {
                     diag.error(&name, format!("`{name}` is given twice"), Some("leave one of them out"));
                 }
                 Wanted::Parameter(name) => wanted.push(name),
-                Wanted::FirstOrder => {}
+                Wanted::Order(order) => options.grad_order = order,
                 Wanted::Refused(message, help) => diag.error(&argument, message, Some(help)),
             }
         }
@@ -151,8 +160,8 @@ impl Argument {
 /// One argument of `grad(..)`.
 enum Wanted {
     Parameter(Ident),
-    /// `order = 1`, which is what there is.
-    FirstOrder,
+    /// `order = 2`.
+    Order(usize),
     Refused(String, &'static str),
 }
 
@@ -169,15 +178,13 @@ impl Wanted {
                     false => Wanted::Parameter(name),
                 }
             }
-            Some(argument) if argument.name == "order" && argument.equals => {
-                match argument.value.to_string().as_str() {
-                    "1" => Wanted::FirstOrder,
-                    _ => Wanted::Refused(
-                        format!("`{written}` is not supported: gradients of gradients have no function yet"),
-                        "leave it out, or write `order = 1`",
-                    ),
-                }
-            }
+            Some(argument) if argument.name == "order" && argument.equals => match argument.value.to_string().parse() {
+                Ok(order) if (1..=MAX_ORDER).contains(&order) && argument.rest.is_empty() => Wanted::Order(order),
+                _ => Wanted::Refused(
+                    format!("`{written}`: the order is a number from 1 to {MAX_ORDER}"),
+                    "write `order = 2` for second derivatives",
+                ),
+            },
             _ => Wanted::Refused(format!("`{written}` is no parameter"), "write the name of a parameter alone"),
         }
     }
@@ -209,9 +216,9 @@ mod tests {
     fn every_option_is_read() {
         check(
             quote! { mode = "max-autotune", backend = "eager", dynamic = true, fullgraph, numerics = "fast", precision = "high",
-            deny(breaks), companion = beside, grad(w, b, order = 1) },
+            deny(breaks), companion = beside, grad(w, b, order = 2), memory = 0.25 },
             expect![[
-                r#"Options { mode: MaxAutotune, backend: Eager, dynamic: Some(true), fullgraph: true, deny_breaks: true, numerics: Fast, precision: High, companion: Some("beside"), grad: [] } with gradients of ["w", "b"]"#
+                r#"Options { mode: MaxAutotune, backend: Eager, dynamic: Some(true), fullgraph: true, deny_breaks: true, numerics: Fast, precision: High, companion: Some("beside"), grad: [], memory: 25, grad_order: 2 } with gradients of ["w", "b"]"#
             ]],
         );
     }
@@ -219,10 +226,10 @@ mod tests {
     #[test]
     fn all_mistakes_are_reported() {
         check(
-            quote! { mod = "fast", mode = "fastest", grad(x, x, self, 3, order = 2), deny(warnings), dynamic = false },
+            quote! { mod = "fast", mode = "fastest", grad(x, x, self, 3, order = 9), deny(warnings), dynamic = false },
             expect![[r#"
                 unknown option `mod`
-                help: the options are `mode`, `backend`, `dynamic`, `fullgraph`, `numerics`, `precision`, `grad(..)`, `deny(breaks)` and `companion`
+                help: the options are `mode`, `backend`, `dynamic`, `fullgraph`, `numerics`, `precision`, `grad(..)`, `memory`, `deny(breaks)` and `companion`
                 `mode` is "default", "reduce-overhead" or "max-autotune", not "fastest"
                 help: write `mode = "max-autotune"`
                 `x` is given twice
@@ -231,8 +238,8 @@ mod tests {
                 help: take the tensors of `self` as parameters, and name those
                 `3` is no parameter
                 help: write the name of a parameter alone
-                `order = 2` is not supported: gradients of gradients have no function yet
-                help: leave it out, or write `order = 1`
+                `order = 9`: the order is a number from 1 to 4
+                help: write `order = 2` for second derivatives
                 `deny` takes `breaks`, not `warnings`
                 help: write `deny(breaks)`"#]],
         );

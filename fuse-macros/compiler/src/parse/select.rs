@@ -40,6 +40,9 @@ struct Before {
 impl Walker<'_> {
     /// Makes a branch a select, and walks what comes after it. False: nothing has happened.
     pub fn select(&mut self, branch: &ExprIf, cont: &Cont) -> bool {
+        if self.differentiated {
+            return false;
+        }
         let saved = self.save();
         match self.selected(branch, &cont.free()) {
             Some(value) => {

@@ -40,6 +40,10 @@ pub struct GraphReport {
     /// as a whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub together: Vec<String>,
+    /// Of the forward graph of a graph that is walked back over: what it keeps for the backward one, and what that computes
+    /// again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<String>,
     /// Ops that stayed apart, and why.
     pub missed: Vec<MissedFusion>,
 }
@@ -83,6 +87,13 @@ impl Explanation {
     /// The same with the plans of the functions that give gradients.
     pub fn with_gradients(self, plans: &[Plan]) -> Self {
         Explanation { gradients: plans.iter().map(graph).collect(), ..self }
+    }
+
+    /// The same with what a graph of this name keeps.
+    pub fn keeping(mut self, name: &str, kept: &[String]) -> Self {
+        let found = self.gradients.iter_mut().filter(|graph| graph.name == name);
+        found.for_each(|graph| graph.kept = kept.to_vec());
+        self
     }
 
     /// The same with what its mode means for a call.
@@ -153,6 +164,7 @@ fn graph(plan: &Plan) -> GraphReport {
         kernels: plan.steps.iter().map(|step| step_report(plan, step)).collect(),
         launches: plan.launches(),
         saved: bytes::saved(plan),
+        kept: vec![],
         together: plan.attention.iter().map(|attention| together(plan, attention)).collect(),
         missed: missed.map(|d| MissedFusion { reason: d.reason.clone(), place: place(plan, d.place) }).collect(),
     }
@@ -222,8 +234,8 @@ impl fmt::Display for GraphReport {
         if self.saved != "0" {
             writeln!(f, "  fusion saved {} bytes of writes and reads", self.saved)?;
         }
-        for together in &self.together {
-            writeln!(f, "  {together}")?;
+        for line in self.kept.iter().chain(&self.together) {
+            writeln!(f, "  {line}")?;
         }
         if let Some(most) = self.kernels.iter().map(|kernel| kernel.variants).max() {
             writeln!(f, "  at most {} of a kernel for each GPU, whatever sizes there are", count(most, "variant"))?;

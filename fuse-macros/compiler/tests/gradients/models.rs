@@ -28,6 +28,7 @@ fn check(what: &str, shapes: &[(&str, &[usize])], function: impl FnOnce(&mut Ops
     let point = Point { graph, inputs };
     point.check(what);
     compiles(&point.differentiated());
+    crate::splits::check(&point);
 }
 
 /// What the optimiser and the scheduler make of a graph; the optimised one has the same values.

@@ -31,6 +31,7 @@ fn gradients_of_random_programs() {
     for (seed, point) in points {
         point.check(&format!("program {seed}"));
         compiles(&point.differentiated());
+        crate::splits::check(&point);
         checked += 1;
     }
     assert!(checked > PROGRAMS / 2, "only {checked} programs have gradients to check");

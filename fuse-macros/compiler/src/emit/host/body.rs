@@ -5,7 +5,7 @@ use super::signature::Signature;
 use crate::emit::loops;
 use crate::options::Mode;
 use crate::parse::{Branch, Entry, Joined, Launch, Loop, Out, Piece, Program, Size, Step};
-use crate::pipeline::Compiled;
+use crate::pipeline::{Compiled, Followed};
 use crate::plan::Plan;
 use crate::types::DType;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
@@ -29,12 +29,16 @@ impl Body<'_> {
         let entry: TokenStream = self.program().entry.iter().map(|entry| self.entry(entry)).collect();
         let steps = self.steps(&self.program().body);
         let eager = &self.eager;
+        let wants_eager = match &self.compiled.followed {
+            Some(Followed { constants, .. }) => quote!(wants_eager_for(&[#(#constants.raw()),*])),
+            None => quote!(wants_eager()),
+        };
         let cubins_change = cubins_change();
         let body = quote! {
             // A change of the variable has the function compiled, and its stages shown, again.
             let _ = ::core::option_env!("FUSE_DUMP");
             #cubins_change
-            if ::fuse_runtime::rt::wants_eager() {
+            if ::fuse_runtime::rt::#wants_eager {
                 return #eager;
             }
             #entry
@@ -145,10 +149,47 @@ impl Body<'_> {
     fn call(&self, launch: &Launch) -> TokenStream {
         let name = format_ident!("SEGMENT");
         let (segment, inputs) = (self.segment(&name, launch), self.inputs(launch));
-        quote! {{
-            #segment
-            #name.call(#inputs)
-        }}
+        let followed = self.compiled.followed.as_ref();
+        match followed.and_then(|followed| followed.splits[launch.segment].as_ref()) {
+            Some(split) => {
+                let (forward, backward) = (self.way(&split.forward), self.way(&split.backward));
+                let text = raw_string(&ron::to_string(&split.derivative).expect("a derivative is plain data"));
+                quote! {{
+                    #segment
+                    static DERIVATIVE: ::fuse_runtime::rt::Derivative = ::fuse_runtime::rt::Derivative::new(#text);
+                    #name.followed(#inputs, &DERIVATIVE, #forward, #backward)
+                }}
+            }
+            None if followed.is_some() => quote! {{
+                #segment
+                #name.called_by_a_tape(#inputs)
+            }},
+            None => quote! {{
+                #segment
+                #name.call(#inputs)
+            }},
+        }
+    }
+
+    /// A closure that runs a graph on what it is given.
+    fn way(&self, plans: &[Plan]) -> TokenStream {
+        let name = format_ident!("SEGMENT");
+        let (segment, params) = (self.segment_of(&name, plans), self.params());
+        let bodies = self.bodies(plans);
+        quote! {
+            |tensors, scalars, host_ints, device| {
+                #segment
+                #name.call(::fuse_runtime::rt::Inputs {
+                    params: &[#(#params),*],
+                    tensors,
+                    given: &[],
+                    scalars,
+                    host_ints,
+                    bodies: &[#(&#bodies),*],
+                    device,
+                })
+            }
+        }
     }
 
     /// A loop over two graphs; the variables it changes hold their last values behind it.
@@ -231,7 +272,10 @@ impl Body<'_> {
 
     /// The items of a graph: its loops, and a static of this name with its plans.
     fn segment(&self, name: &Ident, launch: &Launch) -> TokenStream {
-        let plans = &self.compiled.plans[launch.segment];
+        self.segment_of(name, &self.compiled.plans[launch.segment])
+    }
+
+    fn segment_of(&self, name: &Ident, plans: &[Plan]) -> TokenStream {
         let items = plans.iter().map(loops::tokens);
         let texts = plans.iter().map(|plan| raw_string(&ron::to_string(plan).expect("a plan is plain data")));
         let (cuda, config) = (self.cuda, self.config());
@@ -251,14 +295,12 @@ impl Body<'_> {
 
     /// What a graph is called with.
     fn inputs(&self, launch: &Launch) -> TokenStream {
-        let params: Vec<TokenStream> = self.program().generics.iter().map(|ident| quote!(#ident)).collect();
-        let plans = &self.compiled.plans[launch.segment];
-        let bodies = plans.iter().flat_map(|plan| loops::instances(plan, &params));
+        let (params, bodies) = (self.params(), self.bodies(&self.compiled.plans[launch.segment]));
         let (inputs, scalars, sizes) = (&launch.inputs, &launch.scalars, &launch.sizes);
         let given = given(&self.program().body, self.signature);
         quote! {
             ::fuse_runtime::rt::Inputs {
-                params: &[#(<#params as ::fuse_runtime::Element>::DTYPE),*],
+                params: &[#(#params),*],
                 tensors: &[#(#inputs.raw()),*],
                 given: &[#(#given),*],
                 scalars: &[#(#scalars),*],
@@ -267,6 +309,18 @@ impl Body<'_> {
                 device: ::fuse_runtime::Device::cpu(),
             }
         }
+    }
+
+    /// What the generic element types stand for.
+    fn params(&self) -> Vec<TokenStream> {
+        let generics = self.program().generics.iter();
+        generics.map(|ident| quote!(<#ident as ::fuse_runtime::Element>::DTYPE)).collect()
+    }
+
+    /// The loops of plans.
+    fn bodies(&self, plans: &[Plan]) -> Vec<TokenStream> {
+        let params: Vec<TokenStream> = self.program().generics.iter().map(|ident| quote!(#ident)).collect();
+        plans.iter().flat_map(|plan| loops::instances(plan, &params)).collect()
     }
 
     /// A typed tensor from what a graph gave.

@@ -10,16 +10,24 @@ use syn::FnArg;
 /// `value_and_grad` and `vjp` in the companion of a function, whose original has this path.
 pub fn of_function(compiled: Option<&Compiled>, original: &TokenStream, cuda: &TokenStream) -> TokenStream {
     let all = compiled.into_iter().flat_map(|compiled| &compiled.gradients);
-    all.map(|found| Beside { found, original, cuda }.tokens(&found.signature.ident, &quote!(pub))).collect()
+    let path = compiled.and_then(followed).map(|name| quote!(#name));
+    let path = path.as_ref().unwrap_or(original);
+    all.map(|found| Beside { found, path, cuda }.tokens(&found.signature.ident, &quote!(pub))).collect()
+}
+
+/// The function itself, where a tape follows its graphs.
+fn followed(compiled: &Compiled) -> Option<Ident> {
+    compiled.followed.as_ref().map(|_| format_ident!("{}", compiled.program.name))
 }
 
 /// `forward_value_and_grad` and `forward_vjp` beside a method `forward`, whose original has this name.
 pub fn of_method(compiled: Option<&Compiled>, original: &Ident, cuda: &TokenStream, vis: &TokenStream) -> TokenStream {
     let all = compiled.into_iter().flat_map(|compiled| &compiled.gradients);
-    let path = quote!(Self::#original);
+    let path = compiled.and_then(followed).unwrap_or_else(|| original.clone());
+    let path = quote!(Self::#path);
     all.map(|found| {
         let name = format_ident!("{}_{}", found.compiled.program.name, found.name, span = original.span());
-        Beside { found, original: &path, cuda }.tokens(&name, vis)
+        Beside { found, path: &path, cuda }.tokens(&name, vis)
     })
     .collect()
 }
@@ -27,8 +35,8 @@ pub fn of_method(compiled: Option<&Compiled>, original: &Ident, cuda: &TokenStre
 /// One such function.
 struct Beside<'a> {
     found: &'a Differentiated,
-    /// The path of the original.
-    original: &'a TokenStream,
+    /// The path of what a tape follows: the function, or its original.
+    path: &'a TokenStream,
     /// An expression for the CUDA source.
     cuda: &'a TokenStream,
 }
@@ -55,13 +63,14 @@ impl Beside<'_> {
         let function = &self.found.compiled.program.name;
         match self.found.name {
             "vjp" => format!("The result of `{function}`, and the gradients of its product with `cotangent`."),
+            "hvp" => format!("The result of `{function}`, and the products of its second derivatives with vectors."),
             _ => format!("The result of `{function}`, and its gradients."),
         }
     }
 
-    /// The same on the eager tape, by the original.
+    /// The same on the tape.
     fn eager(&self, signature: &Signature) -> TokenStream {
-        let (original, wanted) = (self.original, &self.found.wanted);
+        let (path, wanted) = (self.path, &self.found.wanted);
         let inputs = signature.inputs();
         let is_reference = |name: &Ident| inputs.iter().any(|(own, ty)| own == name && is_reference(ty));
         let params = wanted.iter().map(|name| if is_reference(name) { quote!(#name) } else { quote!(&#name) });
@@ -69,15 +78,16 @@ impl Beside<'_> {
             true => quote!(&#name),
             false => quote!(#name),
         };
-        let cotangent = (self.found.name == "vjp").then(|| &inputs.last().expect("the cotangent comes last").0);
+        let further = &self.found.further;
         let args = signature
             .receiver()
             .into_iter()
-            .chain(inputs.iter().filter(|(name, _)| Some(name) != cotangent).map(|(name, _)| given(name)));
-        let call = quote!(|(#(#wanted),*)| #original(#(#args),*));
-        match cotangent {
-            Some(cotangent) => quote!(::fuse_runtime::rt::vjp((#(#params),*), #cotangent.raw(), #call)),
-            None => quote!(::fuse_runtime::value_and_grad((#(#params),*), #call)),
+            .chain(inputs.iter().filter(|(name, _)| !further.contains(name)).map(|(name, _)| given(name)));
+        let call = quote!(|(#(#wanted),*)| #path(#(#args),*));
+        match self.found.name {
+            "vjp" => quote!(::fuse_runtime::rt::vjp((#(#params),*), #(#further.raw(),)* #call)),
+            "hvp" => quote!(::fuse_runtime::rt::hvp((#(#params),*), &[#(#further.raw()),*], #call)),
+            _ => quote!(::fuse_runtime::value_and_grad((#(#params),*), #call)),
         }
     }
 }

@@ -21,7 +21,8 @@ fn captured(source: &str) -> String {
 fn captured_as(source: &str, graphs: bool) -> String {
     let item: ItemFn = syn::parse_str(source).expect("the test's function parses");
     let mut diag = Diagnostics::default();
-    let program = function(&Function { sig: &item.sig, block: &item.block, outer: None, graphs }, &mut diag);
+    let parts = Function { sig: &item.sig, block: &item.block, outer: None, graphs, differentiated: false };
+    let program = function(&parts, &mut diag);
     match diag.messages() {
         messages if messages.is_empty() => program.map_or("silent".to_owned(), |program| program.to_string()),
         messages => messages.join("\n"),

@@ -1,8 +1,0 @@
-use fuse_runtime::prelude::*;
-
-#[compile(grad(x, order = 2))]
-fn energy(x: &Tensor<f32, 1>) -> Tensor<f32, 0> {
-    (x * x).sum_all()
-}
-
-fn main() {}
