@@ -29,7 +29,7 @@ pub trait Element:
     const DTYPE: DType;
 
     /// The type ops on elements compute in: `f32` for the halves, the type itself otherwise.
-    type Compute: Element;
+    type Compute: Element<Compute = Self::Compute>;
 
     /// The type of a `sum` or `prod`: `i64` for integers and bool, the type itself otherwise.
     type Sum: Element;

@@ -1,6 +1,6 @@
 //! Reads and writes at computed positions.
 
-use crate::dtype::{Element, Num};
+use crate::dtype::Element;
 use crate::exec::FaultCell;
 use crate::math;
 use fuse_compiler::types::DType;
@@ -105,7 +105,6 @@ impl<'a, T: Element> Scatter<'a, T> {
     #[inline(always)]
     pub fn add(&mut self, i: usize, index: i64, value: T)
     where
-        T: Num,
         T::Compute: math::Number,
     {
         if let Some(element) = self.find(i, index) {
