@@ -46,7 +46,7 @@ fn every_variant_compiles(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
         let pairs = variants.iter().zip(ARCHITECTURES.iter().cycle());
         let pairs = pairs.map(|(variant, arch)| (variant, own_architecture(variant).unwrap_or(arch)));
         for (variant, arch) in pairs.filter(|(variant, arch)| exists(variant, arch)) {
-            for params in instances(plan) {
+            for params in instances(plan).into_iter().filter(|params| suits(variant, params)) {
                 let defines = variant.defines(kernel, &params);
                 if let Err(log) = nvrtc.compile(&text, &defines, arch) {
                     panic!("{name}, {} for {arch} with {defines:?}:\n{log}\n{}", kernel.name, numbered(&text));
@@ -74,6 +74,15 @@ fn list_compiles(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
 /// The only generation of devices that has the instructions of a variant.
 fn own_architecture(variant: &Variant) -> Option<&'static &'static str> {
     matches!(variant.walk, Walk::Thirds { .. } | Walk::Halves { .. }).then_some(&ARCHITECTURES[2])
+}
+
+/// Whether what generic types stand for can be multiplied so.
+fn suits(variant: &Variant, params: &[DType]) -> bool {
+    params.iter().all(|dtype| match variant.walk {
+        Walk::Thirds { .. } => *dtype == DType::F32,
+        Walk::Halves { .. } => dtype.is_half(),
+        _ => true,
+    })
 }
 
 /// Copies to shared memory that go on behind a thread came with compute capability 8.0.
@@ -178,7 +187,7 @@ fn products(matmul: &Matmul) -> Vec<Variant> {
         ..of(0, left, right, vec, step, wide)
     };
     let mut few = vec![];
-    if matmul.dtype == DType::F32 {
+    if matmul.dtype == DType::F32 || matmul.dtype.is_generic() {
         few.extend([
             thirds(192, Lie::AlongK, Lie::Across, 4, Step::Next, false),
             thirds(192, Lie::Across, Lie::AlongK, 1, Step::Apart, false),
@@ -190,7 +199,7 @@ fn products(matmul: &Matmul) -> Vec<Variant> {
         walk: Walk::Halves { columns, left, right },
         ..of(0, left, right, vec, step, wide)
     };
-    if matmul.dtype.is_half() {
+    if matmul.dtype.is_half() || matmul.dtype.is_generic() {
         few.extend([
             halves(256, Lie::AlongK, Lie::Across, 8, Step::Next, false),
             halves(192, Lie::Across, Lie::AlongK, 1, Step::Apart, false),

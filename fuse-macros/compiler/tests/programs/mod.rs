@@ -103,6 +103,7 @@ pub fn made() -> Vec<(&'static str, Made)> {
         ("transpose_add", transpose_add(F32)),
         ("linear_relu", linear_relu(BF16)),
         ("linear_relu_f32", linear_relu(F32)),
+        ("linear_relu_generic", linear_relu(Param(0))),
         ("batched_matmul", batched_matmul(F64)),
         ("matmul_i64", batched_matmul(I64)),
         ("integers", integers()),

@@ -4,12 +4,14 @@ use super::bind::{WIDEST, bind};
 use super::call::CudaCall;
 use super::launch::launch_kernel;
 use crate::cuda::{self, Matrix};
+use crate::env::is_without;
 use crate::error::{Error, Result};
 use crate::exec::buffers::Buffers;
 use crate::log::{self, Topic};
 use crate::raw::RawTensor;
 use fuse_compiler::plan::Matmul;
 use fuse_compiler::plan::abi::{Access, BATCH_AXES, Geometry, Target, has_few_rows, pays_in_halves, pays_in_thirds};
+use std::sync::LazyLock;
 
 /// Multiplications and additions of one call of the library from which on several calls of it beat one launch of the
 /// template: they take long enough that starting them costs nothing, and the library is faster.
@@ -93,10 +95,12 @@ mod forced {
     }
 }
 
-/// What the template may know of the device. Its kernels for tensor cores are not among those that are compiled ahead.
+/// What the template may know of the device. Its kernels for tensor cores are not among those that are compiled ahead;
+/// `FUSE_WITHOUT=hopper` leaves these products to the library.
 pub(super) fn target_of_products(call: &CudaCall<'_>) -> Target {
+    static USED: LazyLock<bool> = LazyLock::new(|| !is_without("hopper"));
     let target = call.context.facts().target();
-    if cuda::compiles() { target } else { Target { capability: 0, ..target } }
+    if *USED && cuda::compiles() { target } else { Target { capability: 0, ..target } }
 }
 
 /// The operands of a product and its extents m, n and k.
