@@ -181,7 +181,8 @@ fn halves_on_tensor_cores() {
 #[test]
 fn floats_on_tensor_cores_may_be_of_any_size() {
     let exponent = |n: usize| (n * 2_654_435_761 % 81) as i32 - 40;
-    let kinds: [(&str, fn(f32, i32) -> f32, fn(f32, i32) -> f32); 8] = [
+    type Of = fn(f32, i32) -> f32;
+    let kinds: [(&str, Of, Of); 8] = [
         ("positive", |x, _| x.abs(), |x, _| x.abs()),
         ("equal", |_, _| 1.0 / 3.0, |_, _| 0.7),
         ("wide", |x, e| x * 2f32.powi(e), |x, e| x * 2f32.powi(e)),
