@@ -80,6 +80,10 @@ fn play(device: Device) {
         check(&positions(&on_device, &index.to_device(device)), &positions(&x, &index));
         let w = matrix::<f32>(n, 24);
         check(&product(&on_device, &w.to_device(device)), &product(&x, &w));
+        if m == 1024 {
+            // Large enough for tensor cores.
+            drop(product(&on_device, &matrix::<f32>(n, 4096).to_device(device)));
+        }
         let (h, k) = (matrix::<bf16>(m, n), matrix::<bf16>(n, m));
         drop(turned(&h.to_device(device), &k.to_device(device)));
     }

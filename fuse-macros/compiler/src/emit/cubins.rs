@@ -133,7 +133,7 @@ fn of_step<'p>(plan: &Plan, step: &'p Step, target: &Target) -> Vec<(&'p Kernel,
     match step {
         Step::Kernel(kernel) => vec![own(kernel)],
         Step::Matmul(matmul) => {
-            let product = (&matmul.epilogue, ahead_of_product(plan, matmul));
+            let product = (&matmul.epilogue, ahead_of_product(plan, matmul, target));
             [product].into_iter().chain(matmul.lib.rest.as_ref().map(own)).collect()
         }
     }
@@ -152,15 +152,17 @@ fn params(plan: &Plan) -> Vec<Vec<DType>> {
     }
 }
 
-/// A device of this architecture; only rows in shared memory ask for more, and those are too long to be usual.
+/// A device of this architecture.
 fn target(arch: &str) -> Target {
     let digits: String = arch.chars().filter(char::is_ascii_digit).collect();
-    Target {
-        capability: digits.parse().unwrap_or(75),
-        multiprocessors: 100,
-        shared_per_block: 48 << 10,
-        shared_per_multiprocessor: 64 << 10,
-    }
+    let capability = digits.parse().unwrap_or(75);
+    let (multiprocessors, shared) = match capability {
+        90.. => (132, 227 << 10),
+        80 => (108, 163 << 10),
+        _ => (64, 48 << 10),
+    };
+    let shared_per_multiprocessor = shared + (1 << 10);
+    Target { capability, multiprocessors, shared_per_block: shared, shared_per_multiprocessor }
 }
 
 /// Tells who builds, once for each crate.

@@ -4,7 +4,7 @@
 //! whatever there may be. So their number is bounded, and no layout is without a text.
 
 use super::candidates::distinct;
-use super::{Access, BATCH_AXES, Geometry, Step, THREADS, Target, Variant, Walk, splittable};
+use super::{Access, BATCH_AXES, Geometry, Lie, Step, THREADS, Target, Variant, Walk, splittable};
 use crate::plan::{Kernel, Kind, Leaf, LeafSource, Level, Matmul, Operand, Phases, Plan, Store, View};
 use crate::types::Dim;
 
@@ -31,16 +31,17 @@ pub fn ahead(plan: &Plan, kernel: &Kernel, target: &Target) -> Vec<Variant> {
     distinct(usual.iter().cloned().chain(joined).chain(split).chain([plain]))
 }
 
-/// The same of a matmul template: large matrices and a row, and any.
-pub fn ahead_of_product(plan: &Plan, matmul: &Matmul) -> Vec<Variant> {
-    let kernel = &matmul.epilogue;
-    let usual = [USUAL, 1].into_iter().filter_map(|rows| {
-        let axes = product_geometry(plan, matmul, rows)?;
-        let best = Variant::plain_product(kernel, matmul.dtype, &axes);
+/// The same of a matmul template: large matrices, on tensor cores too where the device has such, and a row; of both the usual
+/// ones and any.
+pub fn ahead_of_product(plan: &Plan, matmul: &Matmul, target: &Target) -> Vec<Variant> {
+    let (kernel, dtype) = (&matmul.epilogue, matmul.dtype);
+    let plain = [USUAL, 1].into_iter().filter_map(|rows| {
+        let best = Variant::plain_product(kernel, dtype, &product_geometry(plan, matmul, rows)?);
         let any = best.join(kernel, &best).for_all(kernel);
         Some([best, any])
     });
-    distinct(usual.flatten())
+    let large = product_geometry(plan, matmul, LONG).map(|axes| Variant::product(kernel, dtype, &axes, target));
+    distinct(plain.flatten().chain(large))
 }
 
 impl Variant {
@@ -54,6 +55,15 @@ impl Variant {
             _ => (domain - reduced, reduced.max(1)),
         };
         Variant { outer: outer.max(1), inner, vec: 1, steps: vec![Step::Apart; operands], wide: true, walk }
+    }
+
+    /// Whether this text runs any layout of its kernel, whatever would be best for it.
+    pub(super) fn runs_any(&self, kernel: &Kernel) -> bool {
+        let anyhow = Lie::Apart;
+        match self.walk {
+            Walk::Product { left, right, .. } => self.wide && self.vec == 1 && left == anyhow && right == anyhow,
+            _ => *self == Variant::plainest(kernel),
+        }
     }
 }
 
@@ -194,8 +204,10 @@ impl Lay {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{H200, kernel, rows, softmax, square, transpose_add};
+    use super::super::samples::{H200, kernel, product, rows, softmax, square, transpose_add};
     use super::*;
+    use crate::plan::Step as PlanStep;
+    use crate::types::DType;
 
     #[test]
     fn rows_of_usual_lengths_have_the_text_that_is_best_for_them() {
@@ -215,6 +227,19 @@ mod tests {
         let axes = square(1024).collapse(kernel(&plan));
         assert!(texts.contains(&Variant::choose(kernel(&plan), &axes, &H200)), "{texts:#?}");
         assert!(texts.contains(&Variant::plainest(kernel(&plan))));
+    }
+
+    #[test]
+    fn products_have_a_text_for_tensor_cores_and_one_for_anything() {
+        for dtype in [DType::F32, DType::BF16, DType::I64] {
+            let plan = product(dtype);
+            let Some(PlanStep::Matmul(matmul)) = plan.steps.last() else { panic!("{} ends in a product", plan.name) };
+            let texts = ahead_of_product(&plan, matmul, &H200);
+            let on_tensor_cores =
+                texts.iter().any(|text| matches!(text.walk, Walk::Thirds { .. } | Walk::Halves { .. }));
+            assert_eq!(on_tensor_cores, dtype != DType::I64, "{texts:#?}");
+            assert!(texts.iter().any(|text| text.runs_any(&matmul.epilogue)) && texts.len() <= MOST_AHEAD);
+        }
     }
 
     #[test]

@@ -27,6 +27,14 @@ pub(super) fn transpose_add() -> Plan {
     })
 }
 
+/// A product of two matrices.
+pub(super) fn product(dtype: DType) -> Plan {
+    plan(|graph| {
+        let (x, w) = (graph.input("x", dtype, 2), graph.input("w", dtype, 2));
+        graph.push(Op::named("matmul"), &[x, w], vec![])
+    })
+}
+
 fn plan(build: impl FnOnce(&mut Graph) -> Val) -> Plan {
     let mut graph = Graph::new("sample");
     graph.outs = vec![build(&mut graph)];

@@ -66,9 +66,9 @@ impl Texts {
 
     /// The text for a layout where nothing can be compiled: one that was compiled before.
     pub fn compiled_before(&self, kernel: &Kernel, wish: Wish<'_>) -> Option<Variant> {
-        let (best, plainest) = (wish.best, Variant::plainest(kernel));
+        let best = wish.best;
         let serving = self.ahead.iter().filter(|text| *text == best || text.serves(kernel, best, wish.axes));
-        let any = self.ahead.iter().find(|text| **text == plainest);
+        let any = self.ahead.iter().find(|text| text.runs_any(kernel));
         serving.max_by_key(|text| likeness(text, best)).or(any).cloned()
     }
 
