@@ -176,14 +176,14 @@ impl<T: Float> Run<T> {
             self.step += 1;
             bar.set_position(self.step);
             // Reading the loss waits for the device, so it is read now and then.
-            if self.step % 10 == 0 || self.step == args.steps {
+            if self.step.is_multiple_of(10) || self.step == args.steps {
                 let loss = loss.item();
                 let characters = (self.step - first) as f64 * (args.batch * self.shape.context) as f64;
                 speed = characters / start.elapsed().as_secs_f64();
                 bar.set_message(format!("loss {loss:.3}, validation {validation:.3}, {speed:.0} tokens/s"));
                 (start, first) = (Instant::now(), self.step);
             }
-            if self.step % args.every == 0 || self.step == args.steps {
+            if self.step.is_multiple_of(args.every) || self.step == args.steps {
                 validation = self.validation(args, validate);
                 self.save(args)?;
                 (start, first) = (Instant::now(), self.step);
