@@ -15,13 +15,14 @@ fn the_block_is_eleven_launches_in_one_graph() {
 }
 
 #[test]
-fn a_call_of_the_block_is_eleven_launches_with_the_library() {
+fn a_call_of_the_block_is_at_most_eleven_launches() {
     let device = recorder::device();
-    for launches in [launches_of_a_call::<f32>(device), launches_of_a_call::<bf16>(device)] {
+    // Heads in one projection are no batch of one stride: the template takes their products. Of the others it takes all of floats,
+    // and of halves the one that gelu follows; sums behind the other ones are left to kernels that read more.
+    let by_library = [(launches_of_a_call::<f32>(device), 0), (launches_of_a_call::<bf16>(device), 3)];
+    for (launches, count) in by_library {
         assert!(launches.len() <= 11, "{launches:#?}");
-        // Heads in one projection are no batch of one stride: the library takes the other products, the template these.
-        let by_library = launches.iter().filter(|kernel| *kernel == "matmul").count();
-        assert_eq!(by_library, 4, "{launches:#?}");
+        assert_eq!(launches.iter().filter(|kernel| *kernel == "matmul").count(), count, "{launches:#?}");
     }
 }
 
