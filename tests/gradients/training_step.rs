@@ -108,9 +108,9 @@ fn a_step_is_one_graph_and_learns_as_the_tape_does() {
     pairs.for_each(|(a, b)| assert!((a - b).abs() < 1e-4, "{a}, on the tape {b}"));
 }
 
-/// Forward and backward of a layer, the loss, and the updates take as many launches as there are products, and few more.
+/// Five products, of which some leave a part of their epilogue to a launch of its own, the loss in between, and the updates.
 #[test]
 fn the_launches_of_a_step_are_few() {
-    let launches: usize = step::explain().graphs()[0].kernels.len();
-    assert!(launches <= 12, "{launches} launches: {}", step::explain());
+    let report = step::explain();
+    assert!(report.kernels().len() <= 11 && report.launches() <= 15, "{report}");
 }

@@ -16,7 +16,7 @@ use super::value::{Maker, TensorKey, Value};
 use crate::diag::BreakKind;
 use crate::op::{Op, Val};
 use crate::types::Ty;
-use proc_macro2::TokenStream;
+use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use std::cell::RefCell;
 use syn::{Expr, ExprCall, ExprClosure, ExprIf, Member, Pat};
@@ -259,13 +259,27 @@ impl Outer {
         if walker.segments.len() != self.segments || !steps.iter().all(stays) {
             return Some(("the closure is more than one graph".to_owned(), closure.body.to_token_stream()));
         }
-        // Its host bindings come to stand outside of it.
-        let binds = steps.iter().any(|step| matches!(step, Step::Host(_)));
+        // Its host bindings come to stand outside of it: they may hide nothing there, nor hold what is to be dropped.
+        let host = steps.iter().filter_map(|step| if let Step::Host(tokens) = step { Some(tokens) } else { None });
+        let bound: Vec<Names> = host.map(|tokens| bound_by(tokens.clone())).collect();
+        let hides = bound.iter().flatten().any(|name| self.names.contains(name));
         let flat = match closure.body.as_ref() {
-            Expr::Block(block) => is_flat(&block.block.stmts, &self.names),
+            Expr::Block(block) => bound.is_empty() || is_flat(&block.block.stmts, &Names::new()),
             _ => true,
         };
-        (binds && !flat).then(|| ("the closure has host bindings of its own".to_owned(), pat.to_token_stream()))
+        (hides || !flat).then(|| ("the closure has host bindings of its own".to_owned(), pat.to_token_stream()))
+    }
+}
+
+/// The names that a statement of the emitted code binds, if it is a `let`.
+fn bound_by(statement: TokenStream) -> Names {
+    let mut tokens = statement.into_iter();
+    match tokens.next() {
+        Some(TokenTree::Ident(first)) if first == "let" => {
+            let is_end = |token: &TokenTree| matches!(token, TokenTree::Punct(punct) if punct.as_char() == '=');
+            mentions(&tokens.take_while(|token| !is_end(token)).collect::<TokenStream>())
+        }
+        _ => Names::new(),
     }
 }
 

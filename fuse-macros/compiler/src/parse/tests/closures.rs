@@ -115,3 +115,38 @@ fn gradients_of_gradients_are_marked_inside_out() {
         "#]],
     );
 }
+
+#[test]
+fn extents_and_tensors_of_a_closure_may_have_names_of_their_own() {
+    check(
+        r#"fn f(x: &Tensor<f32, 2>, w: &Tensor<f32, 2>) -> Tensor<f32, 2> {
+            let h = x.exp();
+            let (_, grad) = value_and_grad(w, |w| {
+                let [rows, columns] = w.dims();
+                let h = h.reshape([rows, columns]) * w;
+                h.sum_all()
+            });
+            grad * h
+        }"#,
+        expect![[r#"
+            __d2 = w.size(0)
+            __d3 = w.size(1)
+            let [rows , columns] = [(__d2) as usize , (__d3) as usize] ;
+            [__t8] = graph f(x, w)
+              | %0: f32[x.0, x.1] = input(0)  // x
+              | %1: f32[x.0, x.1] = exp(%0)  // h
+              | %2: f32[w.0, w.1] = input(1)  // w
+              | %3: f32[w.0, w.1] = variable(%2)  // w
+              | %4: f32[w.0, w.1] = reshape(%1, [w.0, w.1])
+              | %5: f32[w.0, w.1] = mul(%4, %3)  // h
+              | %6: f32[] = sum_all(%5)
+              | %7: f32[w.0, w.1] = gradients(%6, %3)  // grad
+              | %8: f32[broadcast(x.0, w.0), broadcast(x.1, w.1)] = mul(%7, %1)
+              | check %4: x.0*x.1 = w.0*w.1
+              | check %8: w.0 broadcasts with x.0
+              | check %8: w.1 broadcasts with x.1
+              | out %8
+            => __t8
+        "#]],
+    );
+}
