@@ -236,6 +236,9 @@ impl<'g> Lower<'g> {
     }
 
     fn add_cost(&self, val: Val, owner: GroupId, cost: &mut Cost) {
+        if cost.ops > CHEAP_OPS {
+            return;
+        }
         let node = self.graph.node(val);
         let heavy = node.op.class == Class::Gather
             || super::groups::is_draw(self.graph, val.node)
@@ -249,14 +252,10 @@ impl<'g> Lower<'g> {
             let repeats = self.graph.node(root).op.class == Class::Elementwise && !self.kept.contains(&root);
             match self.groups.of[root.node as usize] {
                 // What is smaller is stored or computed again by itself.
-                Some(id) if id == owner && repeats => {
-                    if full && cost.ops <= CHEAP_OPS {
-                        self.add_cost(root, owner, cost);
-                    }
-                }
+                _ if !full => {}
+                Some(id) if id == owner && repeats => self.add_cost(root, owner, cost),
                 None if !self.graph.inputs.contains(&root) => {}
-                _ if full => _ = cost.loads.insert(root),
-                _ => {}
+                _ => _ = cost.loads.insert(root),
             }
         }
     }
