@@ -306,6 +306,9 @@ fn with_own_names(mut plan: Plan, segment: usize) -> Plan {
                 }
             }
         }
+        for fused in &mut plan.fused {
+            fused.score.name = format!("g{segment}_{}", fused.score.name);
+        }
     }
     plan
 }

@@ -8,7 +8,7 @@ use expect_test::expect_file;
 use fuse_compiler::emit::cuda;
 
 /// One program for every kind of kernel.
-const REVIEWED: [&str; 14] = [
+const REVIEWED: [&str; 15] = [
     "pointwise_generic",
     "bias_gelu",
     "softmax",
@@ -23,6 +23,7 @@ const REVIEWED: [&str; 14] = [
     "linear_relu",
     "linear_relu_f32",
     "attention",
+    "attention_fused",
 ];
 
 #[test]

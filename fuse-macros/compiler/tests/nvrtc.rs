@@ -73,14 +73,15 @@ fn list_compiles(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
 
 /// The only generation of devices that has the instructions of a variant.
 fn own_architecture(variant: &Variant) -> Option<&'static &'static str> {
-    matches!(variant.walk, Walk::Thirds { .. } | Walk::Halves { .. }).then_some(&ARCHITECTURES[2])
+    matches!(variant.walk, Walk::Thirds { .. } | Walk::Halves { .. } | Walk::Attention { .. })
+        .then_some(&ARCHITECTURES[2])
 }
 
 /// Whether what generic types stand for can be multiplied so.
 fn suits(variant: &Variant, params: &[DType]) -> bool {
     params.iter().all(|dtype| match variant.walk {
         Walk::Thirds { .. } => *dtype == DType::F32,
-        Walk::Halves { .. } => dtype.is_half(),
+        Walk::Halves { .. } | Walk::Attention { .. } => dtype.is_half(),
         _ => true,
     })
 }
@@ -107,7 +108,23 @@ fn kernels(plan: &Plan) -> Vec<(&Kernel, Vec<Variant>)> {
             }
         }
     }
+    found.extend(plan.fused.iter().map(|fused| (&fused.score, attentions(&fused.score))));
     found
+}
+
+/// Every number of groups, and heads of every way of padding, each in the place of the generation that has such products.
+fn attentions(score: &Kernel) -> Vec<Variant> {
+    let operands = score.leaves.len() + score.stores.len();
+    let of = |depth, columns, groups, keys| Variant {
+        outer: BATCH_AXES + 2,
+        inner: 0,
+        vec: 1,
+        steps: vec![Step::Apart; operands],
+        wide: groups == 1,
+        walk: Walk::Attention { depth, columns, groups, keys, is_causal: true },
+    };
+    let all = [of(64, 64, 3, 128), of(128, 128, 2, 128), of(96, 32, 1, 128), of(256, 160, 2, 64)];
+    all.into_iter().flat_map(|variant| [variant.clone(), variant.clone(), variant]).collect()
 }
 
 /// Dense and strided, narrow and wide, and every way of walking rows.

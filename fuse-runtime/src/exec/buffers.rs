@@ -83,6 +83,11 @@ impl<'a> Buffers<'a> {
         Ok(())
     }
 
+    /// Takes a stand-in away again, so that the buffer may come to lie in memory after all.
+    pub fn forget_stand_in(&mut self, buf: BufId) {
+        self.held[buf.0 as usize] = None;
+    }
+
     /// The tensor of a buffer under its views.
     pub fn operand(&mut self, operand: &Operand) -> Result<RawTensor> {
         let tensor = self.get(operand.buf)?;

@@ -1,6 +1,7 @@
 //! Whole plans against the reference evaluator: fused, over every layout, on the processor and, where there is one, on a GPU.
 
 mod attention;
+mod fused_attention;
 mod order;
 mod products;
 

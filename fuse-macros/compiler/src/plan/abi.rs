@@ -4,6 +4,7 @@
 //! disagree. What depends on the layouts of a call is a [`Variant`]: it becomes defines when the text is compiled.
 
 mod ahead;
+mod attention;
 mod candidates;
 mod geometry;
 mod hopper;
@@ -19,6 +20,7 @@ mod variant;
 mod walk;
 
 pub use ahead::{MOST_AHEAD, ahead, ahead_of_product};
+pub use attention::{MATRICES, attention_arguments, attention_shape};
 pub use candidates::{Candidate, Way};
 pub use geometry::{Access, Geometry, is_turnable};
 pub use hopper::{pays_in_halves, pays_in_thirds};
@@ -98,6 +100,14 @@ pub enum Arg {
     RightStrides,
     /// Extents of the product, i64: batch axes, m, n, k.
     Product,
+    /// The values of attention, whose queries are the left matrix and whose keys the right one.
+    Values,
+    /// The result of attention.
+    Result,
+    /// Strides of the n-th matrix of attention, i64: batch axes, rows.
+    Heads(u32),
+    /// Extents and tiles of attention, see [`attention_shape`].
+    Attention,
 }
 
 /// The arguments of a kernel in order.

@@ -20,5 +20,6 @@ pub fn instantiate(plan: &Plan, params: &[DType]) -> Plan {
             }
         }
     }
+    plan.fused.iter_mut().for_each(|fused| in_kernel(&mut fused.score));
     plan
 }

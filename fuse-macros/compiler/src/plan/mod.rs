@@ -52,6 +52,9 @@ pub struct Plan {
     /// Steps that are better run together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attention: Vec<Attention>,
+    /// Those of them that one kernel of a GPU may do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fused: Vec<Fused>,
     /// The results, in order.
     pub outs: Vec<Operand>,
     /// Source places, by [`Stmt::place`].
@@ -146,6 +149,23 @@ impl Attention {
             _ => unreachable!("the scheduler lists attention only where there are such steps"),
         }
     }
+}
+
+/// [`Attention`] as one kernel of a GPU, where it is a softmax of scores that follow from the product and the positions of a
+/// query and a key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fused {
+    /// The three steps it does.
+    pub steps: Attention,
+    /// A score, as a `Map` over `[batch.., m, n]` that reads the product. It stores the score in the place of the weights,
+    /// where nothing is ever written.
+    pub score: Kernel,
+    /// What every score is multiplied by behind that, a positive value of the same program that is one for the whole kernel.
+    pub factor: Option<StmtId>,
+    /// Whether a query attends to no key behind its own position.
+    pub is_causal: bool,
+    /// Whether the result of a query that attends to no key is 0; after a plain softmax it is NaN.
+    pub empty_is_zero: bool,
 }
 
 /// A buffer under a chain of views, applied first to last to its layout at run time.

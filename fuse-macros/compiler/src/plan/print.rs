@@ -21,6 +21,11 @@ pub fn plan(plan: &Plan) -> String {
     for attention in &plan.attention {
         writeln!(text, "{}", self::attention(plan, attention)).expect("writing to a string succeeds");
     }
+    for fused in &plan.fused {
+        let causal = if fused.is_causal { ", causal" } else { "" };
+        let line = format!("{}: attention{causal} of {}", fused.score.name, kernel(plan, &fused.score));
+        writeln!(text, "{line}").expect("writing to a string succeeds");
+    }
     text
 }
 

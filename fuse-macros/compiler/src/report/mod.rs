@@ -173,7 +173,15 @@ fn graph(plan: &Plan) -> GraphReport {
 fn together(plan: &Plan, attention: &Attention) -> String {
     let name = |buf: BufId| &plan.bufs[buf.0 as usize].name;
     let (scores, weights) = (name(attention.scores), name(attention.weights));
-    format!("{}; on a processor `{scores}` and `{weights}` stay in its caches", print::attention(plan, attention))
+    let text =
+        format!("{}; on a processor `{scores}` and `{weights}` stay in its caches", print::attention(plan, attention));
+    match plan.fused.iter().find(|fused| fused.steps == *attention) {
+        Some(fused) => format!(
+            "{text}, on a GPU of compute capability 9.0 they are one kernel of halves, `{}`, whose matrices are never in memory",
+            fused.score.name
+        ),
+        None => text,
+    }
 }
 
 fn step_report(plan: &Plan, step: &Step) -> KernelReport {

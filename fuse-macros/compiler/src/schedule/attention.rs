@@ -3,6 +3,8 @@
 //! It comes last, since it only describes what has been scheduled. The composite op and the written-out form end up as the
 //! same three steps.
 
+mod fused;
+
 use crate::plan::{Attention, BufClass, BufId, Kernel, Kind, Leaf, LeafSource, Level, Plan, Step, Store};
 use crate::types::Dim;
 
@@ -10,6 +12,7 @@ use crate::types::Dim;
 pub fn run(mut plan: Plan) -> Plan {
     let found = (0..plan.steps.len().saturating_sub(2)).filter_map(|first| at(&plan, first));
     plan.attention = found.collect();
+    plan.fused = plan.attention.iter().filter_map(|attention| fused::of(&plan, *attention)).collect();
     plan
 }
 

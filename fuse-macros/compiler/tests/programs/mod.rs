@@ -5,7 +5,7 @@
 
 use fuse_compiler::autodiff::{self, Request, Seed};
 use fuse_compiler::graph::{Graph, Place};
-use fuse_compiler::op::{Attr, Literal, Op, Val};
+use fuse_compiler::op::{Attr, Build, Check, Literal, Op, Val};
 use fuse_compiler::plan::Plan;
 use fuse_compiler::types::{DType, Ty};
 use fuse_compiler::{optimise, schedule};
@@ -34,6 +34,12 @@ impl Program {
         let text = format!("{name}(..)");
         self.graph.places.push(Place { file: "src/lib.rs".into(), line, column: 5, text });
         self.graph.try_push(Op::named(name), args, attrs).unwrap_or_else(|fault| panic!("{name}: {}", fault.message))
+    }
+
+    /// Says that two extents are equal, as named dims would.
+    fn same(&mut self, (x, i): (Val, usize), (y, k): (Val, usize)) {
+        let (left, right) = (self.graph.ty(x).dims[i].clone(), self.graph.ty(y).dims[k].clone());
+        self.graph.checks.push((0, Check { left, right, broadcast: false, text: String::new() }));
     }
 
     fn op(&mut self, name: &str, args: &[Val]) -> Val {
@@ -112,6 +118,7 @@ pub fn made() -> Vec<(&'static str, Made)> {
         ("scatter_add", scatter_add(F32)),
         ("cumsum", cumsum(F16)),
         ("attention", attention(BF16)),
+        ("attention_fused", attention_fused(F16)),
     ]
 }
 
@@ -331,5 +338,17 @@ fn attention(dtype: DType) -> Made {
     let scores = p.op("matmul", &[q, turned]);
     let weights = p.along("softmax", scores, -1);
     let out = p.op("matmul", &[weights, v]);
+    p.plan(&[out])
+}
+
+/// Causal attention under a bias, over extents that are known to be equal.
+fn attention_fused(dtype: DType) -> Made {
+    let mut p = Program::new("attention_fused");
+    let (q, k, v) = (p.input("q", dtype, 3), p.input("k", dtype, 3), p.input("v", dtype, 3));
+    let bias = p.input("bias", dtype, 3);
+    [(k, 0), (v, 0), (bias, 0)].into_iter().for_each(|(x, axis)| p.same((q, 0), (x, axis)));
+    p.same((q, 1), (bias, 1));
+    p.same((k, 1), (bias, 2));
+    let out = p.with("scaled_dot_product_attention", &[q, k, v, bias], vec![Attr::Bool(true)]);
     p.plan(&[out])
 }

@@ -1,5 +1,6 @@
 //! One call of a plan on a GPU.
 
+use super::attention::launch_attention;
 use super::launch::{Functions, launch_kernel};
 use super::matmul::launch_matmul;
 use crate::cuda::{Context, FaultRecord};
@@ -40,6 +41,17 @@ pub(crate) struct CudaCall<'a> {
 }
 
 impl CudaCall<'_> {
+    /// Launches a step, or attention in one kernel; says how many steps that were.
+    pub fn steps_at(&self, plan: &Plan, k: usize, buffers: &mut Buffers<'_>) -> Result<usize> {
+        let fused = plan.fused.iter().find(|fused| fused.steps.first as usize == k);
+        if let Some(fused) = fused
+            && launch_attention(self, plan, fused, buffers)?
+        {
+            return Ok(3);
+        }
+        self.step(&plan.steps[k], buffers).map(|()| 1)
+    }
+
     /// Launches a step.
     pub fn step(&self, step: &Step, buffers: &mut Buffers<'_>) -> Result<()> {
         match step {

@@ -14,7 +14,7 @@ use crate::exec::buffers::Buffers;
 use crate::rt::{Scalar, scalar_as};
 use fuse_compiler::emit::cuda::compile::name_and_value;
 use fuse_compiler::plan::abi::{self, Arg, Choice, Geometry, Launch, Variant};
-use fuse_compiler::plan::{Expr, Kernel, Matmul, Phases};
+use fuse_compiler::plan::{Expr, Fused, Kernel, Matmul, Phases};
 use fuse_compiler::types::DType;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -101,6 +101,12 @@ impl Functions {
         }
     }
 
+    /// Whether a kernel whose name ends like this was loaded.
+    #[cfg(test)]
+    pub(crate) fn has_loaded(&self, name: &str) -> bool {
+        read(&self.loaded).keys().any(|(_, kernel, _)| kernel.ends_with(name))
+    }
+
     /// What can be known of a launch from its layouts.
     pub(super) fn prepare(&self, call: &CudaCall<'_>, kernel: &Kernel, geometry: &Geometry) -> Result<Arc<Prepared>> {
         self.prepare_as(call, kernel, geometry, |often| Prepared::kernel(call, kernel, geometry, often))
@@ -114,6 +120,16 @@ impl Functions {
         axes: &Geometry,
     ) -> Result<Arc<Prepared>> {
         self.prepare_as(call, &matmul.epilogue, axes, |often| Prepared::product(call, matmul, axes, often))
+    }
+
+    /// The same of attention in one kernel, see [`Variant::attention`].
+    pub(super) fn prepare_attention(
+        &self,
+        call: &CudaCall<'_>,
+        fused: &Fused,
+        axes: &Geometry,
+    ) -> Result<Arc<Prepared>> {
+        self.prepare_as(call, &fused.score, axes, |_| Prepared::attention(call, fused, axes))
     }
 
     fn prepare_as(
@@ -158,7 +174,7 @@ pub(super) fn launch_kernel(call: &CudaCall<'_>, kernel: &Kernel, buffers: &mut 
     if call.tunes && !call.context.is_tracing() {
         call.tune(kernel, &bound);
     }
-    call.functions.prepare(call, kernel, &bound.geometry)?.launch(call, kernel, &bound, [0; 2])
+    call.functions.prepare(call, kernel, &bound.geometry)?.launch(call, kernel, &bound, &[])
 }
 
 /// A launch but for what changes from call to call: addresses, scalars, sizes, random draws.
@@ -217,6 +233,15 @@ impl Prepared {
         Ok(Prepared { may_change, ..prepared })
     }
 
+    /// A launch of attention over the axes that [`Variant::attention`] takes. There are few sizes of heads, so every text is one
+    /// of its own.
+    fn attention(call: &CudaCall<'_>, fused: &Fused, axes: &Geometry) -> Result<Self> {
+        let (kernel, target) = (&fused.score, call.context.facts().target());
+        let variant = Variant::attention(fused, axes, &target).expect("it was asked before");
+        let launch = variant.launch_attention(axes, &target);
+        Prepared::new(call, kernel, (axes, &variant), launch, abi::attention_arguments(kernel), false)
+    }
+
     fn new(
         call: &CudaCall<'_>,
         kernel: &Kernel,
@@ -238,6 +263,8 @@ impl Prepared {
             Arg::Inner => Part::Packed(abi::inner(variant, axes), 8),
             Arg::LeftStrides => longs(strides_of(matrices)),
             Arg::RightStrides => longs(strides_of(matrices + 1)),
+            Arg::Heads(k) => longs(strides_of(matrices + k as usize)),
+            Arg::Attention => Part::Packed(abi::attention_shape(variant, axes), 8),
             Arg::Product => longs(&[axes.outer.as_slice(), &axes.inner].concat()),
             open => Part::Open(open),
         };
@@ -250,8 +277,8 @@ impl Prepared {
         self.may_change && self.launched.load(Ordering::Relaxed)
     }
 
-    /// Launches with the operands of a call; a matmul template also takes the addresses of its matrices.
-    pub fn launch(&self, call: &CudaCall<'_>, kernel: &Kernel, bound: &Bound, matrices: [u64; 2]) -> Result<()> {
+    /// Launches with the operands of a call; matmul templates and attention also take the addresses of their matrices.
+    pub fn launch(&self, call: &CudaCall<'_>, kernel: &Kernel, bound: &Bound, matrices: &[u64]) -> Result<()> {
         let Some(function) = &self.function else { return Ok(()) };
         self.launched.store(true, Ordering::Relaxed);
         let beside = Beside::new(call, &self.launch)?;
@@ -263,10 +290,10 @@ impl Prepared {
     /// How many blocks it has, and its packed arguments; for kernels that exchange nothing between blocks.
     pub(super) fn member(&self, call: &CudaCall<'_>, kernel: &Kernel, bound: &Bound) -> Result<(u64, Vec<u8>)> {
         let beside = Beside::new(call, &self.launch)?;
-        Ok((self.launch.blocks, self.args(call, kernel, bound, [0; 2], &beside).bytes().to_vec()))
+        Ok((self.launch.blocks, self.args(call, kernel, bound, &[], &beside).bytes().to_vec()))
     }
 
-    fn args(&self, call: &CudaCall<'_>, kernel: &Kernel, bound: &Bound, matrices: [u64; 2], beside: &Beside) -> Args {
+    fn args(&self, call: &CudaCall<'_>, kernel: &Kernel, bound: &Bound, matrices: &[u64], beside: &Beside) -> Args {
         let mut args = Args::new();
         for part in &self.args {
             match part {
@@ -278,6 +305,12 @@ impl Prepared {
                 }
                 Part::Open(Arg::RightMatrix) => {
                     args.pointer(matrices[1]);
+                }
+                Part::Open(Arg::Values) => {
+                    args.pointer(matrices[2]);
+                }
+                Part::Open(Arg::Result) => {
+                    args.pointer_mut(matrices[3]);
                 }
                 Part::Open(arg) => push(&mut args, *arg, call, kernel, bound, beside),
             }

@@ -206,7 +206,7 @@ impl Product {
         let bound = bind(kernel, buffers, call.sizes)?;
         let axes = self.axes(&bound.geometry)?;
         let prepared = call.functions.prepare_product(call, matmul, &axes)?;
-        prepared.launch(call, kernel, &bound, [self.a.address(), self.b.address()])
+        prepared.launch(call, kernel, &bound, &[self.a.address(), self.b.address()])
     }
 
     /// The axes of the epilogue, then k as the inner one; its operands, then the two matrices.
@@ -265,7 +265,7 @@ fn matrix(tensor: &RawTensor, offset: i64, batch_stride: i64) -> Matrix {
 }
 
 /// Axes of a product with exactly [`BATCH_AXES`] batch axes.
-fn padded(geometry: &Geometry) -> Result<Geometry> {
+pub(super) fn padded(geometry: &Geometry) -> Result<Geometry> {
     let missing = missing_axes(geometry.outer.len())?;
     let pad = |list: &[i64], with: i64| [vec![with; missing], list.to_vec()].concat();
     let operand = |access: &Access| match access.strides.len() {

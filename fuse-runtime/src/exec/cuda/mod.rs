@@ -2,6 +2,7 @@
 //! needs is packed in the order the emitter wrote it.
 
 mod ahead;
+mod attention;
 mod bind;
 mod call;
 mod kernel_id;

@@ -176,10 +176,12 @@ pub(super) fn steps(
     let cuda = CudaCall { context, ordinal, source, contract, params, tunes, functions, sizes, scalars, draws, number };
     make_ready(&cuda, call)?;
     let mut buffers = Buffers::new(call, sizes);
-    for (k, step) in (0..).zip(&program.plan.steps) {
-        buffers.start_step(k);
-        cuda.step(step, &mut buffers)?;
-        buffers.end_step(k);
+    let mut k = 0;
+    while k < program.plan.steps.len() {
+        buffers.start_step(k as u32);
+        let done = cuda.steps_at(&program.plan, k, &mut buffers)?;
+        (k..k + done).for_each(|step| buffers.end_step(step as u32));
+        k += done;
     }
     buffers.note_call(number);
     program.plan.outs.iter().map(|out| buffers.operand(out)).collect()

@@ -98,7 +98,7 @@ impl CudaCall<'_> {
         let prepare = |variant: &Variant| Prepared::walked(self, kernel, axes, variant);
         let prepared: Vec<Result<Prepared>> = candidates.par_iter().map(prepare).collect();
         let time = |index: usize| match &prepared[index] {
-            Ok(prepared) => clock.time(|| prepared.launch(self, kernel, &scratch.bound, [0; 2])),
+            Ok(prepared) => clock.time(|| prepared.launch(self, kernel, &scratch.bound, &[])),
             Err(error) => Err(error.clone()),
         };
         let winner = fastest(&kernel.name, candidates.len(), time)?;

@@ -4,13 +4,14 @@
 //! follows from the layouts of a call, so a first pass finds and binds the operands of every step as the call will, and
 //! launches nothing. What fails here fails again in the call, which says why.
 
+use super::attention::attention_axes;
 use super::bind::bind;
 use super::call::CudaCall;
 use super::matmul::template_axes;
 use crate::error::Result;
 use crate::exec::buffers::Buffers;
 use fuse_compiler::plan::abi::Geometry;
-use fuse_compiler::plan::{Kernel, Matmul, Plan, Step};
+use fuse_compiler::plan::{Fused, Kernel, Matmul, Plan, Step};
 use rayon::prelude::*;
 
 impl CudaCall<'_> {
@@ -39,6 +40,7 @@ impl CudaCall<'_> {
                     Needed::Kernel(kernel, geometry) => drop(self.functions.prepare(self, kernel, geometry)),
                     Needed::Template(matmul, axes) => drop(self.functions.prepare_product(self, matmul, axes)),
                     Needed::Library => {}
+                    Needed::Attention(fused, axes) => drop(self.functions.prepare_attention(self, fused, axes)),
                 })
             };
             let before = self.functions.count();
@@ -50,12 +52,29 @@ impl CudaCall<'_> {
     /// The kernels of a call and how their operands lie, as far as they can be found.
     fn needed<'p>(&self, plan: &'p Plan, buffers: &mut Buffers<'_>) -> Vec<Needed<'p>> {
         let mut needed = Vec::new();
-        for (k, step) in (0..).zip(&plan.steps) {
-            let Ok(found) = self.needed_by(step, buffers) else { break };
+        let mut k = 0;
+        while k < plan.steps.len() {
+            let Ok((found, steps)) = self.needed_at(plan, k, buffers) else { break };
             needed.extend(found);
-            buffers.end_step(k);
+            (k..k + steps).for_each(|step| buffers.end_step(step as u32));
+            k += steps;
         }
         needed
+    }
+
+    /// What a step launches, or attention in one kernel with what follows it, and how many steps that are.
+    fn needed_at<'p>(&self, plan: &'p Plan, k: usize, buffers: &mut Buffers<'_>) -> Result<(Vec<Needed<'p>>, usize)> {
+        let Some(fused) = plan.fused.iter().find(|fused| fused.steps.first as usize == k) else {
+            return Ok((self.needed_by(&plan.steps[k], buffers)?, 1));
+        };
+        let Some(axes) = attention_axes(self, plan, fused, buffers)? else {
+            return Ok((self.needed_by(&plan.steps[k], buffers)?, 1));
+        };
+        let mut needed = vec![Needed::Attention(fused, axes)];
+        if let Some(rest) = &fused.steps.steps(plan).2.lib.rest {
+            needed.push(Needed::Kernel(rest, bind(rest, buffers, self.sizes)?.geometry));
+        }
+        Ok((needed, 3))
     }
 
     /// What a step most likely launches: behind a product by the library what is left to do.
@@ -79,4 +98,5 @@ enum Needed<'p> {
     Kernel(&'p Kernel, Geometry),
     Template(&'p Matmul, Geometry),
     Library,
+    Attention(&'p Fused, Geometry),
 }

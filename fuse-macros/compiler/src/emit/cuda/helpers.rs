@@ -70,6 +70,11 @@ const HELPERS: &[Helper] = helpers! {
     "wgmma_bf16": "fuse_wgmma_halves fuse_bf16";
     "halves": "fuse_halves";
     "thirds": "fuse_thirds" "fuse_third_pair";
+    "barrier": "fuse_barrier" "fuse_await";
+    "wgmma_heads": "fuse_wgmma_heads" "fuse_lie" "fuse_place" "fuse_hold";
+    "wgmma_heads_f16": "fuse_wgmma_heads fuse_f16";
+    "wgmma_heads_bf16": "fuse_wgmma_heads fuse_bf16";
+    "attention": "fuse_attention";
     "tensor": "fuse_product fuse_f16" "fuse_product fuse_bf16";
     "tensor_f16": "fuse_product fuse_f16";
     "tensor_bf16": "fuse_product fuse_bf16";

@@ -2,6 +2,7 @@
 //!
 //! Every section compiles on its own with `-DKERNEL_name` and the defines of its variant, see [`crate::plan::abi`].
 
+mod attention;
 mod column;
 pub mod compile;
 mod finish;
@@ -33,6 +34,9 @@ pub fn source<'p>(name: &str, plans: impl IntoIterator<Item = &'p Plan>) -> Stri
     for plan in plans {
         generic |= is_generic(plan);
         sections.extend(plan.steps.iter().map(|step| step_text(plan, step)));
+        sections.extend(
+            plan.fused.iter().map(|fused| section(plan, &fused.score, |w, scope| attention::write(w, scope, fused))),
+        );
     }
     let helpers = helpers::needed(&sections, generic);
     let ops: String = crate::op::helpers::needed_by(&sections).iter().map(|h| format!("{}\n", h.text)).collect();

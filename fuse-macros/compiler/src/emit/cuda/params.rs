@@ -25,6 +25,21 @@ pub(super) fn matmul_parameters(scope: &Scope<'_>, element: &str, compute: &str)
     abi::matmul_arguments(scope.kernel).into_iter().map(text).collect()
 }
 
+/// The parameters of attention in one kernel.
+pub(super) fn attention_parameters(scope: &Scope<'_>, element: &str, result: &str) -> Vec<String> {
+    const MATRICES: [&str; abi::MATRICES] = ["queries", "keys", "values", "result"];
+    let text = |arg| match arg {
+        Arg::LeftMatrix => format!("const {element}* of_queries"),
+        Arg::RightMatrix => format!("const {element}* of_keys"),
+        Arg::Values => format!("const {element}* of_values"),
+        Arg::Result => format!("{result}* of_result"),
+        Arg::Heads(k) => format!("const fuse_heads of_{}_strides", MATRICES[k as usize]),
+        Arg::Attention => "const fuse_attention_shape shape".to_owned(),
+        arg => parameter(scope, arg),
+    };
+    abi::attention_arguments(scope.kernel).into_iter().map(text).collect()
+}
+
 fn parameter(scope: &Scope<'_>, arg: Arg) -> String {
     let leaf = |k: u32| (&scope.leaves[k as usize], scope.leaf_level(k as usize));
     let store = |k: u32| (&scope.stores[k as usize], scope.kernel.store_level(&scope.kernel.stores[k as usize]));
@@ -54,6 +69,7 @@ fn parameter(scope: &Scope<'_>, arg: Arg) -> String {
         Arg::LeftMatrix | Arg::LeftStrides | Arg::RightMatrix | Arg::RightStrides | Arg::Product => {
             unreachable!("only a matmul template takes matrices")
         }
+        Arg::Values | Arg::Result | Arg::Heads(_) | Arg::Attention => unreachable!("only attention takes heads"),
     }
 }
 

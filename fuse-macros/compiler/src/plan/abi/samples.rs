@@ -35,6 +35,14 @@ pub(super) fn product(dtype: DType) -> Plan {
     })
 }
 
+/// Causal attention of halves, by heads.
+pub(super) fn attention() -> Plan {
+    plan(|graph| {
+        let [q, k, v] = ["q", "k", "v"].map(|name| graph.input(name, DType::BF16, 2));
+        graph.push(Op::named("scaled_dot_product_attention"), &[q, k, v], vec![Attr::Bool(true)])
+    })
+}
+
 fn plan(build: impl FnOnce(&mut Graph) -> Val) -> Plan {
     let mut graph = Graph::new("sample");
     graph.outs = vec![build(&mut graph)];

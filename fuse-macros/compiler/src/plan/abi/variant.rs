@@ -107,6 +107,12 @@ impl Variant {
                 format!("LEFT={}", left as u8),
                 format!("RIGHT={}", right as u8),
             ]),
+            Walk::Attention { depth, columns, groups, keys, .. } => defines.extend([
+                format!("HEAD_DEPTH={depth}"),
+                format!("HEAD_COLUMNS={columns}"),
+                format!("HEAD_GROUPS={groups}"),
+                format!("HEAD_KEYS={keys}"),
+            ]),
             Walk::Product { tile, left, right } => defines.extend([
                 format!("TILE={tile}"),
                 format!("LEFT={}", left as u8),

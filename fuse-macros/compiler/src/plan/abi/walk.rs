@@ -79,6 +79,19 @@ pub enum Walk {
         /// How the right operand lies: in runs.
         right: Lie,
     },
+    /// A block of attention computes a tile of queries after the other.
+    Attention {
+        /// Elements of a row of queries and keys, with zeros behind them.
+        depth: u32,
+        /// Elements of a row of values, with zeros behind them.
+        columns: u32,
+        /// Warpgroups that multiply, for 64 queries each.
+        groups: u32,
+        /// Keys of a block.
+        keys: u32,
+        /// Whether a tile has as many keys as come before it.
+        is_causal: bool,
+    },
     /// A block of a matmul template computes a strip of columns of a product of few rows.
     Strips {
         /// Its rows.

@@ -1,0 +1,366 @@
+#if defined(HEAD_KEYS)
+// Attention in one kernel: softmax(scores) V by blocks of keys, with the largest score and the sum of a row as far as they are known,
+// and what was added up so far scaled down when a larger score comes (Milakov and Gimelshein, "Online normalizer calculation for
+// softmax", 2018; Dao et al., "FlashAttention", 2022; Dao, "FlashAttention-2", 2023).
+//
+// A block of threads is a warpgroup that copies and GROUPS that multiply, each for 64 queries. They take turns: while the scores of
+// one go through the softmax, tensor cores work for another, and each multiplies its next scores and its last values in one go
+// (Shah et al., "FlashAttention-3", 2024). Blocks stay and take the next tile of queries from a counter, so that copies for it run
+// while the last one is written.
+struct fuse_heads { long long batch[3], row; };
+
+// Extents; the batch axes together are `heads`, of which `section` are worked on at a time: their keys and values stay in the L2 cache.
+struct fuse_attention_shape { long long batch[3], m, n, depth, columns; int tiles, heads, section, padding; };
+
+template <class T> struct fuse_matrices { const T* from; const fuse_heads& strides; };
+
+static __device__ __forceinline__ float fuse_exp2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// Queries and keys are D deep, values have DV columns; both are rounded up to a multiple of 32, with zeros. TN keys are a block.
+// CAUSAL: no key behind a query. ZERO: a row without keys is 0, and not NaN. PLAIN: a score is the product as it is.
+template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, bool ZERO, bool PLAIN> struct fuse_attention {
+    static constexpr int TM = 64 * GROUPS, STAGES = 2, COPIERS = 128;
+    static constexpr int WIDTH = D % 64 == 0 ? 64 : 32, V_WIDTH = DV % 64 == 0 ? 64 : 32;
+    // Shared memory: queries, rings of blocks of keys and of values, barriers, the number of the tile and of the next one.
+    static constexpr int K_BYTES = TN * D * 2, V_BYTES = TN * DV * 2;
+    static constexpr int K_AT = TM * D * 2, V_AT = K_AT + STAGES * K_BYTES, Q_FULL = V_AT + STAGES * V_BYTES;
+    static constexpr int Q_EMPTY = Q_FULL + 8, K_FULL = Q_EMPTY + 8, K_EMPTY = K_FULL + 8 * STAGES,
+                         V_FULL = K_EMPTY + 8 * STAGES, V_EMPTY = V_FULL + 8 * STAGES, TILE = V_EMPTY + 8 * STAGES, NEXT = TILE + 4;
+    static __device__ __forceinline__ float never() { return __int_as_float(0xff800000); }
+
+    // What a block of threads computes at a time: queries from m on, at one place of the batch axes, against so many blocks of keys.
+    struct Tile {
+        int m, batch[3], blocks;
+
+        // In a section the longest tiles come first, so that at the end short ones fill up what is left.
+        __device__ __forceinline__ Tile(int number, const fuse_attention_shape& shape)
+        {
+            const int in_section = shape.section * shape.tiles, section = number / in_section, within = number - section * in_section;
+            const int heads = min(shape.section, shape.heads - section * shape.section);
+            const int tile = within / heads, head = section * shape.section + within - tile * heads;
+            const int b2 = (int)shape.batch[2], b1 = (int)shape.batch[1], two = head / b2, one = two / b1;
+            batch[0] = one;
+            batch[1] = two - one * b1;
+            batch[2] = head - two * b2;
+            m = (CAUSAL ? shape.tiles - 1 - tile : tile) * TM;
+            const int keys = CAUSAL ? min((int)shape.n, m + TM) : (int)shape.n;
+            blocks = (keys + TN - 1) / TN;
+        }
+
+        template <class E> __device__ __forceinline__ E* in(E* from, const fuse_heads& strides, long long row) const
+        {
+            return from + (batch[0] * strides.batch[0] + batch[1] * strides.batch[1] + batch[2] * strides.batch[2] + row * strides.row);
+        }
+    };
+
+    // Copies rows of DEPTH elements to where products read them; what is not there is 0.
+    template <int ROWS, int DEPTH, int WIDE>
+    static __device__ __forceinline__ void copy(unsigned to, const T* from, long long stride, int rows, int columns)
+    {
+        constexpr int CHUNKS = DEPTH / 8, LANES = CHUNKS > 16 ? 32 : CHUNKS > 8 ? 16 : CHUNKS > 4 ? 8 : 4, STEP = COPIERS / LANES;
+        const int chunk = threadIdx.x % LANES, first = threadIdx.x / LANES;
+        if (CHUNKS < LANES && chunk >= CHUNKS) return;
+        to += chunk / (WIDE / 8) * (ROWS * WIDE * 2);
+        from += first * stride + chunk * 8;
+        int left = chunk * 8 < columns ? rows - first : 0;
+        const auto at = [=](int row) { return to + row * (WIDE * 2) + fuse_place<WIDE>(row, chunk % (WIDE / 8)) * 16; };
+        const unsigned start = at(first);
+#pragma unroll 4
+        for (int k = 0; k < (ROWS + STEP - 1) / STEP; ++k) {
+            if (ROWS % STEP != 0 && first + k * STEP >= ROWS) break;
+            // Rows that are a multiple of 8 apart have their places exchanged alike.
+            fuse_copy(STEP % 8 == 0 ? start + k * STEP * (WIDE * 2) : at(first + k * STEP), from, left > 0);
+            from += STEP * stride;
+            left -= STEP;
+        }
+    }
+
+    // The warpgroup that copies: blocks of keys and values from the last one on, tile after tile.
+    static __device__ __forceinline__ void produce(unsigned room, const fuse_matrices<T>& q, const fuse_matrices<T>& k,
+                                                   const fuse_matrices<T>& v, const fuse_attention_shape& shape, unsigned* counters)
+    {
+        fuse_lap<STAGES> ring;
+        volatile int* const numbers = (volatile int*)__cvta_shared_to_generic(room + TILE);
+        const int total = shape.tiles * shape.heads;
+        int number = blockIdx.x;
+        for (unsigned phase = 1;; phase ^= 1) {
+            fuse_await(room + Q_EMPTY, phase);
+            if (threadIdx.x == 0) {
+                numbers[0] = number;
+                fuse_arrive(room + Q_FULL);
+            }
+            if (number >= total) break;
+            const Tile tile(number, shape);
+            copy<TM, D, WIDTH>(room, tile.in(q.from, q.strides, tile.m), q.strides.row, (int)shape.m - tile.m, (int)shape.depth);
+            fuse_arrive_behind_copies(room + Q_FULL);
+            int next = 0;
+            if (threadIdx.x == 0) next = gridDim.x + atomicAdd(counters, 1u);
+            for (int block = tile.blocks - 1; block >= 0; --block, ring.next()) {
+                const int n = block * TN, live = (int)shape.n - n, stage = ring.stage;
+                fuse_await(room + K_EMPTY + 8 * stage, ring.parity ^ 1);
+                copy<TN, D, WIDTH>(room + K_AT + stage * K_BYTES, tile.in(k.from, k.strides, n), k.strides.row, live, (int)shape.depth);
+                fuse_arrive_behind_copies(room + K_FULL + 8 * stage);
+                fuse_await(room + V_EMPTY + 8 * stage, ring.parity ^ 1);
+                copy<TN, DV, V_WIDTH>(room + V_AT + stage * V_BYTES, tile.in(v.from, v.strides, n), v.strides.row, live, (int)shape.columns);
+                fuse_arrive_behind_copies(room + V_FULL + 8 * stage);
+            }
+            if (threadIdx.x == 0) numbers[1] = next;
+            asm volatile("bar.sync 1, 128;" ::: "memory");
+            number = numbers[1];
+            asm volatile("bar.sync 1, 128;" ::: "memory");
+        }
+        fuse_arrive_behind_copies(room + Q_FULL);
+        // The last block to leave lets the counters be 0 again.
+        if (threadIdx.x == 0 && atomicAdd(counters + 1, 1u) == gridDim.x - 1) counters[0] = counters[1] = 0;
+    }
+
+    // S = Q K^T for 64 queries; a thread has two rows, eight apart, and of every eight columns two.
+    static __device__ __forceinline__ void multiply_keys(float (&s)[TN / 2], unsigned long long q, unsigned k)
+    {
+        const unsigned long long keys = fuse_lie<WIDTH>(k, 16);
+        fuse_hold(s);
+        fuse_products_begin();
+#pragma unroll
+        for (int d = 0; d < D; d += 16) {
+            const int block = d / WIDTH, within = d % WIDTH * 2;
+            fuse_wgmma_heads<T, TN>::shared(s, q + (block * (TM * WIDTH * 2) + within) / 16, keys + (block * (TN * WIDTH * 2) + within) / 16, d > 0);
+        }
+        fuse_products_end();
+    }
+
+    // O += P V; P is in registers as the sums of the other product were.
+    static __device__ __forceinline__ void multiply_values(float (&o)[DV / 2], const unsigned (&p)[TN / 4], unsigned v)
+    {
+        const unsigned long long values = fuse_lie<V_WIDTH>(v, TN * V_WIDTH * 2);
+        fuse_hold(o);
+        fuse_products_begin();
+#pragma unroll
+        for (int n = 0; n < TN; n += 16) fuse_wgmma_heads<T, DV>::registers(o, p + n / 4, values + n * V_WIDTH * 2 / 16, 1);
+        fuse_products_end();
+    }
+
+    // The softmax of a thread's two rows as far as it has come, and by what the last larger score scales what was before it.
+    struct Rows { float largest[2], sum[2], scale[2]; };
+
+    // Scores become exponentials. EDGE: there may be keys that are none, or that are behind the query.
+    template <bool EDGE, class SCORE>
+    static __device__ __forceinline__ void soften(float (&s)[TN / 2], Rows& rows, const Tile& tile, int m, int n,
+                                                  const fuse_attention_shape& shape, float to_exp2, const SCORE& score)
+    {
+        if (!PLAIN || EDGE) {
+#pragma unroll
+            for (int i = 0; i < TN / 2; ++i) {
+                const int row = m + i / 2 % 2 * 8, column = n + i / 4 * 8 + i % 2;
+                // Places that are none read like the last one that is.
+                if (!PLAIN) s[i] = score(tile.batch, s[i], min(row, (int)shape.m - 1), EDGE ? min(column, (int)shape.n - 1) : column);
+                if (EDGE && (column >= (int)shape.n || (CAUSAL && column > row))) s[i] = never();
+            }
+        }
+        // Several chains at a time, since a warp has its scheduler almost for itself.
+        constexpr int CHAINS = 4;
+        static_assert(TN / 8 >= CHAINS, "a chain has a pair of columns or more");
+        float part[2][CHAINS], shift[2];
+#pragma unroll
+        for (int j = 0; j < TN / 8; ++j)
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                const float two = fmaxf(s[4 * j + 2 * r], s[4 * j + 2 * r + 1]);
+                part[r][j % CHAINS] = j < CHAINS ? two : fmaxf(part[r][j % CHAINS], two);
+            }
+#pragma unroll
+        for (int r = 0; r < 2; ++r) part[r][0] = fmaxf(fmaxf(part[r][0], part[r][1]), fmaxf(part[r][2], part[r][3]));
+#pragma unroll
+        for (int stride = 1; stride < 4; stride *= 2)
+#pragma unroll
+            for (int r = 0; r < 2; ++r) part[r][0] = fmaxf(part[r][0], __shfl_xor_sync(~0u, part[r][0], stride));
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            const float largest = fmaxf(rows.largest[r], part[r][0]);
+            shift[r] = largest == never() ? 0.0f : largest * to_exp2;
+            rows.scale[r] = fuse_exp2(__fmaf_rn(rows.largest[r], to_exp2, -shift[r]));
+            rows.largest[r] = largest;
+        }
+#pragma unroll
+        for (int j = 0; j < TN / 8; ++j)
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                float* const pair = s + 4 * j + 2 * r;
+                pair[0] = fuse_exp2(__fmaf_rn(pair[0], to_exp2, -shift[r]));
+                pair[1] = fuse_exp2(__fmaf_rn(pair[1], to_exp2, -shift[r]));
+                const float two = pair[0] + pair[1];
+                part[r][j % CHAINS] = j < CHAINS ? two : part[r][j % CHAINS] + two;
+            }
+#pragma unroll
+        for (int r = 0; r < 2; ++r)
+            rows.sum[r] = __fmaf_rn(rows.sum[r], rows.scale[r], (part[r][0] + part[r][1]) + (part[r][2] + part[r][3]));
+    }
+
+    static __device__ __forceinline__ void narrow(unsigned (&p)[TN / 4], const float (&s)[TN / 2])
+    {
+#pragma unroll
+        for (int i = 0; i < TN / 4; ++i) p[i] = fuse_element<T>::pair(s[2 * i], s[2 * i + 1]);
+    }
+
+    static __device__ __forceinline__ void rescale(float (&o)[DV / 2], const Rows& rows)
+    {
+#pragma unroll
+        for (int i = 0; i < DV / 2; ++i) o[i] *= rows.scale[i / 2 % 2];
+    }
+
+    // Groups take turns at giving tensor cores work, by a barrier each.
+    static __device__ __forceinline__ void await_turn(int group)
+    {
+        if (GROUPS > 1) asm volatile("bar.sync %0, %1;" :: "r"(2 + group), "n"(GROUPS * 128) : "memory");
+    }
+
+    static __device__ __forceinline__ void pass_turn(int to)
+    {
+        asm volatile("bar.arrive %0, %1;" :: "r"(2 + to), "n"(GROUPS * 128) : "memory");
+    }
+
+    static __device__ __forceinline__ void pass_turns(int group)
+    {
+#pragma unroll
+        for (int k = 1; k < GROUPS; ++k) pass_turn(group + k < GROUPS ? group + k : group + k - GROUPS);
+    }
+
+    // A warpgroup that multiplies.
+    template <class SCORE>
+    static __device__ __forceinline__ void consume(unsigned room, const fuse_attention_shape& shape, TO* to, const fuse_heads& to_strides,
+                                                   float to_exp2, const SCORE& score)
+    {
+        const int group = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+        const auto release = [&](unsigned barrier) { if (lane == 0) fuse_arrive(room + barrier); };
+        const unsigned long long q = fuse_lie<WIDTH>(room + group * (64 * WIDTH * 2), 16);
+        fuse_lap<STAGES> k_ring, v_ring;
+        for (int k = 0; k < group; ++k) pass_turn(k);
+        for (unsigned phase = 0;; phase ^= 1) {
+            fuse_await(room + Q_FULL, phase);
+            const int number = *(volatile int*)__cvta_shared_to_generic(room + TILE);
+            if (number >= shape.tiles * shape.heads) break;
+            const Tile tile(number, shape);
+            const int first = tile.m + group * 64, m = first + warp * 16 + lane / 4, n = lane % 4 * 2;
+            float s[TN / 2], o[DV / 2] = {};
+            unsigned p[TN / 4];
+            Rows rows = {{never(), never()}, {}, {}};
+            int block = tile.blocks - 1;
+            fuse_await(room + K_FULL + 8 * k_ring.stage, k_ring.parity);
+            fuse_show_to_products();
+            multiply_keys(s, q, room + K_AT + k_ring.stage * K_BYTES);
+            fuse_products_wait<0>();
+            fuse_hold(s);
+            release(K_EMPTY + 8 * k_ring.stage);
+            k_ring.next();
+            soften<true>(s, rows, tile, m, block * TN + n, shape, to_exp2, score);
+            narrow(p, s);
+            // The scores of a block, and the values of the one before.
+            const auto step = [&](auto edge) {
+                fuse_await(room + K_FULL + 8 * k_ring.stage, k_ring.parity);
+                fuse_await(room + V_FULL + 8 * v_ring.stage, v_ring.parity);
+                fuse_show_to_products();
+                await_turn(group);
+                multiply_keys(s, q, room + K_AT + k_ring.stage * K_BYTES);
+                multiply_values(o, p, room + V_AT + v_ring.stage * V_BYTES);
+                pass_turns(group);
+                fuse_products_wait<1>();
+                fuse_hold(s);
+                release(K_EMPTY + 8 * k_ring.stage);
+                k_ring.next();
+                soften<decltype(edge)::value>(s, rows, tile, m, block * TN + n, shape, to_exp2, score);
+                fuse_hold(s);
+                fuse_products_wait<0>();
+                fuse_hold(o);
+                release(V_EMPTY + 8 * v_ring.stage);
+                v_ring.next();
+                narrow(p, s);
+                rescale(o, rows);
+            };
+            --block;
+            if (CAUSAL)
+                for (; block >= 0 && block * TN + TN - 1 > first; --block) step(fuse_bool<true>());
+            for (; block >= 0; --block) step(fuse_bool<false>());
+            release(Q_EMPTY);
+            fuse_await(room + V_FULL + 8 * v_ring.stage, v_ring.parity);
+            fuse_show_to_products();
+            multiply_values(o, p, room + V_AT + v_ring.stage * V_BYTES);
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+#pragma unroll
+                for (int stride = 1; stride < 4; stride *= 2) rows.sum[r] += __shfl_xor_sync(~0u, rows.sum[r], stride);
+                rows.scale[r] = ZERO && rows.sum[r] == 0.0f ? 0.0f : 1.0f / rows.sum[r];
+            }
+            fuse_products_wait<0>();
+            fuse_hold(o);
+            release(V_EMPTY + 8 * v_ring.stage);
+            v_ring.next();
+            rescale(o, rows);
+#pragma unroll
+            for (int r = 0; r < 2; ++r)
+                put(tile.in(to, to_strides, m + 8 * r), m + 8 * r < (int)shape.m ? (int)shape.columns : 0, o, r);
+        }
+    }
+
+    // Writes a row. Halves change hands among the four threads that have it, so that each has 16 bytes that lie together.
+    static __device__ __forceinline__ void put(TO* row, int columns, const float (&o)[DV / 2], int r)
+    {
+        const int lane = threadIdx.x % 4;
+        if constexpr (sizeof(TO) == 4) {
+#pragma unroll
+            for (int j = 0; j < DV / 8; ++j)
+                if (j * 8 < columns) *(float2*)(row + j * 8 + 2 * lane) = make_float2(o[4 * j + 2 * r], o[4 * j + 2 * r + 1]);
+        } else {
+#pragma unroll
+            for (int b = 0; b < DV / 32; ++b) {
+                unsigned w[4];
+#pragma unroll
+                for (int k = 0; k < 4; ++k) w[k] = fuse_element<TO>::pair(o[b * 16 + 4 * k + 2 * r], o[b * 16 + 4 * k + 2 * r + 1]);
+#pragma unroll
+                for (int stride = 1; stride < 4; stride *= 2)
+#pragma unroll
+                    for (int k = 0; k < 4; ++k) {
+                        if (k & stride) continue;
+                        const bool upper = lane & stride;
+                        const unsigned got = __shfl_xor_sync(~0u, upper ? w[k] : w[k + stride], stride);
+                        (upper ? w[k] : w[k + stride]) = got;
+                    }
+                if (b * 32 + lane * 8 < columns) *(uint4*)(row + b * 32 + lane * 8) = make_uint4(w[0], w[1], w[2], w[3]);
+            }
+        }
+    }
+
+    template <class SCORE>
+    static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, TO* to, const fuse_heads& to_strides,
+                                               const fuse_attention_shape& shape, unsigned* counters, float factor, const SCORE& score)
+    {
+        extern __shared__ unsigned char fuse_memory[];
+        const unsigned room = (fuse_shared_at(fuse_memory) + 1023) / 1024 * 1024;
+        if (threadIdx.x == 0) {
+            fuse_barrier(room + Q_FULL, COPIERS + 1);
+            fuse_barrier(room + Q_EMPTY, 4 * GROUPS);
+            for (int s = 0; s < STAGES; ++s) {
+                fuse_barrier(room + K_FULL + 8 * s, COPIERS);
+                fuse_barrier(room + V_FULL + 8 * s, COPIERS);
+                fuse_barrier(room + K_EMPTY + 8 * s, 4 * GROUPS);
+                fuse_barrier(room + V_EMPTY + 8 * s, 4 * GROUPS);
+            }
+        }
+        __syncthreads();
+        // Registers that copying does not need go to those that multiply.
+        if (threadIdx.x < COPIERS) {
+            if (GROUPS == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+            if (GROUPS == 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
+            produce(room, q, k, v, shape, counters);
+        } else {
+            if (GROUPS == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+            if (GROUPS == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
+            // exp(x) = 2^(x log2(e))
+            consume(room, shape, to, to_strides, factor * 1.44269504f, score);
+        }
+    }
+};
+#endif

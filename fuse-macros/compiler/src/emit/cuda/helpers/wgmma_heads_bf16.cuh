@@ -1,0 +1,3 @@
+#if defined(HEAD_KEYS)
+FUSE_WGMMAS(fuse_bf16, "bf16")
+#endif

@@ -1,0 +1,3 @@
+#if defined(HEAD_KEYS)
+FUSE_WGMMAS(fuse_f16, "f16")
+#endif

@@ -1,0 +1,2677 @@
+// attention_fused
+
+// In a graph a kernel may be started while the one before it still runs: it waits here until all of that is done and seen, so
+// nothing may come before. One with so few blocks that all of them run at a time lets the next be started at once.
+static __device__ __forceinline__ void fuse_behind()
+{
+#if __CUDA_ARCH__ >= 900
+    if (gridDim.x <= 264) asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// IEEE half precision, computed in float.
+struct fuse_f16 { unsigned short bits; };
+
+static __device__ __forceinline__ float fuse_to_compute(fuse_f16 x)
+{
+    float wide;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x.bits));
+    return wide;
+}
+
+static __device__ __forceinline__ fuse_f16 fuse_to_f16(float x)
+{
+    fuse_f16 narrow;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(narrow.bits) : "f"(x));
+    return narrow;
+}
+
+static __device__ __forceinline__ float fuse_to_compute(float x) { return x; }
+static __device__ __forceinline__ double fuse_to_compute(double x) { return x; }
+static __device__ __forceinline__ long long fuse_to_compute(long long x) { return x; }
+static __device__ __forceinline__ int fuse_to_compute(int x) { return x; }
+static __device__ __forceinline__ unsigned char fuse_to_compute(unsigned char x) { return x; }
+static __device__ __forceinline__ bool fuse_to_compute(bool x) { return x; }
+
+// The element type T of what is computed in a wider one: to nearest and ties to even.
+template <class T> struct fuse_element {
+    template <class C> static __device__ __forceinline__ T of(C x) { return x; }
+    template <class C> static __device__ __forceinline__ C rounded(C x) { return of(x); }
+
+    static constexpr bool IN_PAIRS = false;
+    static __device__ __forceinline__ T of_bits(unsigned bits) { return (T)(bits & 0xff); }
+    static __device__ __forceinline__ unsigned bits(T x) { return x; }
+};
+
+template <> struct fuse_element<fuse_f16> {
+    static __device__ __forceinline__ fuse_f16 of(float x) { return fuse_to_f16(x); }
+    static __device__ __forceinline__ fuse_f16 of_bits(unsigned bits) { return {(unsigned short)bits}; }
+    static __device__ __forceinline__ unsigned bits(fuse_f16 x) { return x.bits; }
+    static __device__ __forceinline__ float rounded(float x) { return fuse_to_compute(fuse_to_f16(x)); }
+
+#if __CUDA_ARCH__ >= 800
+    static constexpr bool IN_PAIRS = true;
+    static __device__ __forceinline__ unsigned pair(float low, float high)
+    {
+        unsigned both;
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+        return both;
+    }
+#else
+    static constexpr bool IN_PAIRS = false;
+#endif
+};
+
+template <class T> struct fuse_limits;
+template <> struct fuse_limits<float> {
+    static constexpr bool is_float = true;
+    static __device__ __forceinline__ float lowest() { return __int_as_float(0xff800000); }
+    static __device__ __forceinline__ float highest() { return __int_as_float(0x7f800000); }
+};
+template <> struct fuse_limits<double> {
+    static constexpr bool is_float = true;
+    static __device__ __forceinline__ double lowest() { return __longlong_as_double(0xfff0000000000000ll); }
+    static __device__ __forceinline__ double highest() { return __longlong_as_double(0x7ff0000000000000ll); }
+};
+template <> struct fuse_limits<long long> {
+    static constexpr bool is_float = false;
+    static __device__ __forceinline__ long long lowest() { return -0x7fffffffffffffffll - 1; }
+    static __device__ __forceinline__ long long highest() { return 0x7fffffffffffffffll; }
+};
+template <> struct fuse_limits<int> {
+    static constexpr bool is_float = false;
+    static __device__ __forceinline__ int lowest() { return -0x7fffffff - 1; }
+    static __device__ __forceinline__ int highest() { return 0x7fffffff; }
+};
+template <> struct fuse_limits<unsigned char> {
+    static constexpr bool is_float = false;
+    static __device__ __forceinline__ unsigned char lowest() { return 0; }
+    static __device__ __forceinline__ unsigned char highest() { return 255; }
+};
+template <> struct fuse_limits<bool> {
+    static constexpr bool is_float = false;
+    static __device__ __forceinline__ bool lowest() { return false; }
+    static __device__ __forceinline__ bool highest() { return true; }
+};
+
+// Extents of the axes a kernel runs over; a division by one of them is a multiplication where positions are ints.
+struct fuse_divisor { IDX extent; unsigned magic, shift; };
+template <int N> struct fuse_extents { long long points; fuse_divisor axis[N]; };
+template <int N> struct fuse_strides { IDX axis[N]; };
+template <int N> struct fuse_at { IDX axis[N]; };
+
+static __device__ __forceinline__ int fuse_divide(int n, const fuse_divisor& by)
+{
+    return (int)((__umulhi((unsigned)n, by.magic) + (unsigned)n) >> by.shift);
+}
+
+static __device__ __forceinline__ long long fuse_divide(long long n, const fuse_divisor& by)
+{
+    return n / by.extent;
+}
+
+template <int N> static __device__ __forceinline__ fuse_at<N> fuse_unravel(IDX n, const fuse_extents<N>& extents)
+{
+    fuse_at<N> at;
+#pragma unroll
+    for (int k = N - 1; k > 0; --k) {
+        const IDX outer = fuse_divide(n, extents.axis[k]);
+        at.axis[k] = n - outer * extents.axis[k].extent;
+        n = outer;
+    }
+    at.axis[0] = n;
+    return at;
+}
+
+// The distance of a place from the first element; the axes of `at` are those of `strides` from FROM on. STEP is how far
+// neighbours along the last axis are apart where the text knows it: 0 not at all, 1 one element.
+template <int STEP = 2, int FROM = 0, int N, int M>
+static __device__ __forceinline__ IDX fuse_offset(const fuse_at<N>& at, const fuse_strides<M>& strides)
+{
+    IDX offset = STEP == 0 ? 0 : STEP == 1 ? at.axis[N - 1] : at.axis[N - 1] * strides.axis[FROM + N - 1];
+#pragma unroll
+    for (int k = 0; k < N - 1; ++k) offset += at.axis[k] * strides.axis[FROM + k];
+    return offset;
+}
+
+// The distance of element `e` of a row, column or line from its first one; STEP as for an offset.
+template <int OUTER, int STEP = 2, int INNER, int M>
+static __device__ __forceinline__ IDX fuse_along(IDX e, const fuse_extents<INNER>& inner, const fuse_strides<M>& strides)
+{
+    if constexpr (INNER > 1) return fuse_offset<STEP, OUTER>(fuse_unravel(e, inner), strides);
+    else return STEP == 0 ? 0 : STEP == 1 ? e : e * strides.axis[OUTER];
+}
+
+// A condition that a lambda knows when it is compiled.
+template <bool VALUE> struct fuse_bool { static constexpr bool value = VALUE; };
+
+template <int BYTES> struct fuse_word { using Type = uint4; };
+template <> struct fuse_word<8> { using Type = uint2; };
+template <> struct fuse_word<4> { using Type = unsigned; };
+template <> struct fuse_word<2> { using Type = unsigned short; };
+template <> struct fuse_word<1> { using Type = unsigned char; };
+
+// N neighbouring elements in registers, as they lie in memory: small ones share a register.
+template <class T, int N, bool SMALL = sizeof(T) < 4> struct fuse_pack {
+    struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Memory { T of[N]; } all;
+
+    __device__ __forceinline__ T operator[](int k) const { return all.of[k]; }
+    __device__ __forceinline__ void set(int k, T x) { all.of[k] = x; }
+    __device__ __forceinline__ void load(const T* from) { all = *(const Memory*)from; }
+    __device__ __forceinline__ void store(T* to) const { *(Memory*)to = all; }
+
+    template <class C> __device__ __forceinline__ void narrow(const C (&from)[N])
+    {
+#pragma unroll
+        for (int k = 0; k < N; ++k) set(k, fuse_element<T>::of(from[k]));
+    }
+};
+
+template <class T, int N> struct fuse_pack<T, N, true> {
+    static constexpr int BITS = 8 * sizeof(T), IN_WORD = 32 / BITS, WORDS = (N + IN_WORD - 1) / IN_WORD;
+    using Memory = typename fuse_word<sizeof(T) * N>::Type;
+    unsigned word[WORDS];
+
+    __device__ __forceinline__ T operator[](int k) const
+    {
+        return fuse_element<T>::of_bits(word[k / IN_WORD] >> k % IN_WORD * BITS);
+    }
+
+    // Elements are set in order.
+    __device__ __forceinline__ void set(int k, T x)
+    {
+        const unsigned bits = fuse_element<T>::bits(x) << k % IN_WORD * BITS;
+        word[k / IN_WORD] = k % IN_WORD == 0 ? bits : word[k / IN_WORD] | bits;
+    }
+
+    __device__ __forceinline__ void load(const T* from)
+    {
+        const Memory memory = *(const Memory*)from;
+        if constexpr (WORDS == 1) {
+            word[0] = memory;
+        } else {
+            word[0] = memory.x;
+            word[1] = memory.y;
+            if constexpr (WORDS == 4) {
+                word[2] = memory.z;
+                word[3] = memory.w;
+            }
+        }
+    }
+
+    __device__ __forceinline__ void store(T* to) const
+    {
+        if constexpr (WORDS == 1) *(Memory*)to = (Memory)word[0];
+        else if constexpr (WORDS == 2) *(Memory*)to = make_uint2(word[0], word[1]);
+        else *(Memory*)to = make_uint4(word[0], word[1], word[2], word[3]);
+    }
+
+    template <class C> __device__ __forceinline__ void narrow(const C (&from)[N])
+    {
+        if constexpr (fuse_element<T>::IN_PAIRS && N > 1) {
+#pragma unroll
+            for (int k = 0; k < WORDS; ++k) word[k] = fuse_element<T>::pair(from[2 * k], from[2 * k + 1]);
+        } else {
+#pragma unroll
+            for (int k = 0; k < N; ++k) set(k, fuse_element<T>::of(from[k]));
+        }
+    }
+};
+
+// Reads N neighbouring points. STEP says how far apart they are: 0 the same element, 1 the next, 2 `stride` elements on.
+// Points from `live` on do not exist and repeat the first one.
+template <int STEP, class T, int N>
+static __device__ __forceinline__ void fuse_read(fuse_pack<T, N>& to, const T* from, IDX stride, int live = N)
+{
+    if (STEP == 1 && live == N) return to.load(from);
+    if (STEP < 2) stride = STEP;
+    const T first = from[0];
+#pragma unroll
+    for (int k = 0; k < N; ++k) to.set(k, STEP > 0 && k > 0 && k < live ? from[k * stride] : first);
+}
+
+// Writes N neighbouring points, each rounded to the element type.
+template <int STEP, class T, int N, class C>
+static __device__ __forceinline__ void fuse_write(T* to, const C (&from)[N], IDX stride, int live = N)
+{
+    if (STEP == 1 && live == N) {
+        fuse_pack<T, N> pack;
+        pack.narrow(from);
+        return pack.store(to);
+    }
+    if (STEP < 2) stride = STEP;
+#pragma unroll
+    for (int k = 0; k < N; ++k) if (k < live) to[k * stride] = fuse_element<T>::of(from[k]);
+}
+
+// Reductions: what a lane carries, the neutral element, how lanes join, and the value at the end.
+static __device__ __forceinline__ float fuse_plus(float a, float b) { return a + b; }
+static __device__ __forceinline__ double fuse_plus(double a, double b) { return a + b; }
+static __device__ __forceinline__ long long fuse_plus(long long a, long long b)
+{
+    return (long long)((unsigned long long)a + (unsigned long long)b);
+}
+
+template <class V> struct fuse_sum {
+    using Acc = V;
+    static __device__ __forceinline__ Acc none() { return 0; }
+    template <class X> static __device__ __forceinline__ Acc of(X x, long long) { return (Acc)x; }
+    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return fuse_plus(a, b); }
+    static __device__ __forceinline__ Acc value(Acc a) { return a; }
+};
+
+// Whether a goes before b in the order -inf < .. < -0 < +0 < .. < inf.
+static __device__ __forceinline__ bool fuse_below(float a, float b)
+{
+    return a < b || (a == b && __float_as_int(a) < 0 && __float_as_int(b) >= 0);
+}
+
+static __device__ __forceinline__ bool fuse_below(double a, double b)
+{
+    return a < b || (a == b && __double_as_longlong(a) < 0 && __double_as_longlong(b) >= 0);
+}
+
+static __device__ __forceinline__ bool fuse_below(long long a, long long b) { return a < b; }
+static __device__ __forceinline__ bool fuse_below(int a, int b) { return a < b; }
+static __device__ __forceinline__ bool fuse_below(unsigned char a, unsigned char b) { return a < b; }
+static __device__ __forceinline__ bool fuse_below(bool a, bool b) { return !a && b; }
+
+// The larger and the smaller of two; NaN wins in either direction.
+template <class V> static __device__ __forceinline__ V fuse_larger(V a, V b)
+{
+    return a != a || !(b != b || fuse_below(a, b)) ? a : b;
+}
+
+template <class V> static __device__ __forceinline__ V fuse_smaller(V a, V b)
+{
+    return a != a || !(b != b || fuse_below(b, a)) ? a : b;
+}
+
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ float fuse_larger(float a, float b)
+{
+    float larger;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+    return larger;
+}
+
+static __device__ __forceinline__ float fuse_smaller(float a, float b)
+{
+    float smaller;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(smaller) : "f"(a), "f"(b));
+    return smaller;
+}
+#endif
+
+template <class V> struct fuse_largest {
+    using Acc = V;
+    static __device__ __forceinline__ Acc none() { return fuse_limits<V>::lowest(); }
+    static __device__ __forceinline__ Acc of(V x, long long) { return x; }
+    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return fuse_larger(a, b); }
+    static __device__ __forceinline__ Acc value(Acc a) { return a; }
+};
+
+template <class V> struct fuse_smallest {
+    using Acc = V;
+    static __device__ __forceinline__ Acc none() { return fuse_limits<V>::highest(); }
+    static __device__ __forceinline__ Acc of(V x, long long) { return x; }
+    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return fuse_smaller(a, b); }
+    static __device__ __forceinline__ Acc value(Acc a) { return a; }
+};
+
+// Another lane's value, word by word: of a butterfly, or of the first lane.
+template <class A, class F> static __device__ __forceinline__ A fuse_exchange(A x, F of_word)
+{
+    constexpr int WORDS = (sizeof(A) + 3) / 4;
+    union Words {
+        A value;
+        unsigned word[WORDS];
+        __device__ __forceinline__ Words() : word{} {}
+    } own, other;
+    own.value = x;
+#pragma unroll
+    for (int k = 0; k < WORDS; ++k) other.word[k] = of_word(own.word[k]);
+    return other.value;
+}
+
+template <class A> static __device__ __forceinline__ A fuse_shuffle(A x, int stride)
+{
+    return fuse_exchange(x, [=](unsigned word) { return __shfl_xor_sync(0xffffffffu, word, stride); });
+}
+
+template <class A> static __device__ __forceinline__ A fuse_from_first(A x)
+{
+    return fuse_exchange(x, [](unsigned word) { return __shfl_sync(0xffffffffu, word, 0); });
+}
+
+// The tree over the values of N neighbouring lanes of a warp, known to each of them.
+template <class R, int N, class A> static __device__ __forceinline__ A fuse_over_lanes(A x)
+{
+#pragma unroll
+    for (int s = 1; s < N; s *= 2) x = R::join(x, fuse_shuffle(x, s));
+    return x;
+}
+
+// The canonical row order: element e of a block of 16384 goes to lane e % 1024, lanes join in a tree of strides 1, 2, 4 .. 512.
+// Thread t of a team holds lanes GROUP * TEAM * PER + t * PER + v; groups no element reaches are neutral and left out.
+template <class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_lanes {
+    using Acc = typename R::Acc;
+    Acc lane[GROUPS][PER];
+
+    __device__ __forceinline__ fuse_lanes()
+    {
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g)
+#pragma unroll
+            for (int v = 0; v < PER; ++v) lane[g][v] = R::none();
+    }
+
+    __device__ __forceinline__ void add(int item, int v, Acc x)
+    {
+        lane[item % GROUPS][v] = R::join(lane[item % GROUPS][v], x);
+    }
+
+    // Joins the neighbouring lanes of one group, once all of its elements are there.
+    __device__ __forceinline__ void fold(int g)
+    {
+#pragma unroll
+        for (int s = 1; s < PER; s *= 2)
+#pragma unroll
+            for (int v = 0; v + s < PER; v += 2 * s) lane[g][v] = R::join(lane[g][v], lane[g][v + s]);
+    }
+
+    // The value of all lanes, known to every thread of the team. FOLDED: every group has been folded.
+    template <bool FOLDED = false> __device__ __forceinline__ Acc total()
+    {
+        Acc group[GROUPS];
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g) {
+            if (!FOLDED) fold(g);
+            group[g] = fuse_over_lanes<R, 32>(lane[g][0]);
+        }
+        if constexpr (TEAM_SIZE > 32) {
+            constexpr int WARPS = TEAM_SIZE / 32;
+            __shared__ alignas(16) unsigned char bytes[sizeof(Acc) * GROUPS * WARPS];
+            Acc* warps = (Acc*)bytes;
+            __syncthreads();
+            if (threadIdx.x % 32 == 0) {
+#pragma unroll
+                for (int g = 0; g < GROUPS; ++g) warps[g * WARPS + threadIdx.x / 32] = group[g];
+            }
+            __syncthreads();
+            if constexpr (WARPS == 32) {
+                return fuse_over_lanes<R, 32>(warps[threadIdx.x % 32]);
+            }
+#pragma unroll
+            for (int g = 0; g < GROUPS; ++g) {
+                Acc warp[WARPS];
+#pragma unroll
+                for (int w = 0; w < WARPS; ++w) warp[w] = warps[g * WARPS + w];
+#pragma unroll
+                for (int s = 1; s < WARPS; s *= 2)
+#pragma unroll
+                    for (int w = 0; w + s < WARPS; w += 2 * s) warp[w] = R::join(warp[w], warp[w + s]);
+                group[g] = warp[0];
+            }
+        }
+#pragma unroll
+        for (int s = 1; s < GROUPS; s *= 2)
+#pragma unroll
+            for (int g = 0; g + s < GROUPS; g += 2 * s) group[g] = R::join(group[g], group[g + s]);
+        return group[0];
+    }
+};
+
+// The canonical order above blocks of 16384 elements: consecutive blocks make at most 1024 chunks, which join in the lanes' tree.
+static __device__ __forceinline__ long long fuse_blocks_per_chunk(long long len)
+{
+    const long long blocks = (len + 16383) / 16384;
+    return blocks <= 1024 ? 1 : (blocks + 1023) / 1024;
+}
+
+// Joins block values as they come: like a binary counter, level k holds the value of 2^k chunks.
+template <class R> struct fuse_tree {
+    using Acc = typename R::Acc;
+    Acc level[11], chunk;
+    unsigned chunks;
+    long long per_chunk, in_chunk;
+
+    __device__ __forceinline__ fuse_tree(long long len) : chunks(0), per_chunk(fuse_blocks_per_chunk(len)), in_chunk(0) {}
+
+    __device__ __forceinline__ void push(Acc block)
+    {
+        chunk = in_chunk == 0 ? block : R::join(chunk, block);
+        if (++in_chunk == per_chunk) close();
+    }
+
+    __device__ __forceinline__ void close()
+    {
+        Acc carry = chunk;
+        bool open = true;
+#pragma unroll
+        for (int k = 0; k < 11; ++k) {
+            if (open && (chunks >> k & 1)) carry = R::join(level[k], carry);
+            else if (open) { level[k] = carry; open = false; }
+        }
+        ++chunks;
+        in_chunk = 0;
+    }
+
+    __device__ __forceinline__ Acc total()
+    {
+        if (in_chunk > 0) close();
+        Acc all = R::none();
+        bool any = false;
+#pragma unroll
+        for (int k = 0; k < 11; ++k) {
+            if (chunks >> k & 1) {
+                all = any ? R::join(level[k], all) : level[k];
+                any = true;
+            }
+        }
+        return all;
+    }
+};
+
+// The values of blocks, joined without a barrier a block: every warp leaves its part of a block in shared memory, and all
+// threads join what is there now and then and at the end. ID tells the reductions of a kernel apart.
+template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_blocks {
+    using Acc = typename R::Acc;
+    static constexpr int PENDING = 16, WARPS = TEAM_SIZE / 32, PARTS = GROUPS * WARPS;
+    fuse_tree<R> tree;
+    int pending;
+
+    __device__ __forceinline__ fuse_blocks(long long len) : tree(len), pending(0) {}
+
+    __device__ __forceinline__ Acc* parts(int block)
+    {
+        __shared__ alignas(16) unsigned char bytes[sizeof(Acc) * PENDING * PARTS];
+        return (Acc*)bytes + block * PARTS;
+    }
+
+    __device__ __forceinline__ void push(fuse_lanes<R, TEAM_SIZE, PER, GROUPS>& lanes)
+    {
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g) {
+            lanes.fold(g);
+            const Acc warp = fuse_over_lanes<R, 32>(lanes.lane[g][0]);
+            if (threadIdx.x % 32 == 0) parts(pending)[g * WARPS + threadIdx.x / 32] = warp;
+        }
+        ++pending;
+        if (pending == PENDING) join();
+    }
+
+    __device__ __forceinline__ Acc value(int block) { return fuse_over_lanes<R, PARTS>(parts(block)[threadIdx.x % PARTS]); }
+
+    __device__ __forceinline__ void join()
+    {
+        __syncthreads();
+        for (int block = 0; block < pending; ++block) tree.push(value(block));
+        __syncthreads();
+        pending = 0;
+    }
+
+    // The value of all blocks, known to every thread.
+    __device__ __forceinline__ Acc total()
+    {
+        join();
+        return tree.total();
+    }
+};
+
+// The values of a few blocks, at most 16: every thread leaves its lanes of a block in shared memory, and all lanes of all
+// blocks are joined at once at the end. ID tells the reductions of a kernel apart; `room` has 1024 values a block.
+template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_few_blocks {
+    using Acc = typename R::Acc;
+    // Neighbouring lanes that one thread joins, and warps that have a block together.
+    static constexpr int LANES = 8, WARPS = 1024 / LANES / 32;
+    struct alignas(16) Lanes { Acc of[LANES]; };
+    Acc* room;
+
+    __device__ __forceinline__ fuse_few_blocks(void* room) : room((Acc*)room) {}
+
+    __device__ __forceinline__ void* end(int blocks) const { return room + blocks * 1024; }
+
+    __device__ __forceinline__ void put(int block, const fuse_lanes<R, TEAM_SIZE, PER, GROUPS>& lanes)
+    {
+        struct alignas(sizeof(Acc) * PER < 16 ? sizeof(Acc) * PER : 16) Some { Acc of[PER]; };
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g) *(Some*)(room + block * 1024 + (g * TEAM_SIZE + threadIdx.x) * PER) = *(const Some*)lanes.lane[g];
+    }
+
+    // The value of all blocks, known to every thread.
+    __device__ __forceinline__ Acc total(int count)
+    {
+        __shared__ alignas(16) unsigned char bytes[sizeof(Acc) * 16 * WARPS];
+        Acc* const warps = (Acc*)bytes;
+        __syncthreads();
+        for (int n = threadIdx.x; n < count * 32 * WARPS; n += TEAM_SIZE) {
+            Lanes lanes = *(const Lanes*)(room + n * LANES);
+#pragma unroll
+            for (int s = 1; s < LANES; s *= 2)
+#pragma unroll
+                for (int k = 0; k + s < LANES; k += 2 * s) lanes.of[k] = R::join(lanes.of[k], lanes.of[k + s]);
+            const Acc warp = fuse_over_lanes<R, 32>(lanes.of[0]);
+            if (n % 32 == 0) warps[n / 32] = warp;
+        }
+        __syncthreads();
+        // A lane for each block. Blocks that are not there are left out: even a neutral value may change a sign.
+        const int lane = threadIdx.x % 32;
+        Acc all = R::none();
+        if (lane < count) {
+            Acc of[WARPS];
+#pragma unroll
+            for (int k = 0; k < WARPS; ++k) of[k] = warps[lane * WARPS + k];
+#pragma unroll
+            for (int s = 1; s < WARPS; s *= 2)
+#pragma unroll
+                for (int k = 0; k + s < WARPS; k += 2 * s) of[k] = R::join(of[k], of[k + s]);
+            all = of[0];
+        }
+        for (int s = 1; s < count; s *= 2) {
+            const Acc other = fuse_shuffle(all, s);
+            if ((lane ^ s) / s * s < count) all = R::join(all, other);
+        }
+        return fuse_from_first(all);
+    }
+};
+
+// How rows come into the shared memory of a block that takes them in turn, in legs of so many points. Behind the last look at a
+// leg of one row the same leg of the next row is sent for, so that memory is busy while the block computes.
+static constexpr int fuse_leg = 8192;
+
+#if __CUDA_ARCH__ >= 900
+// One thread sends for a whole leg, and a barrier in shared memory counts its bytes. Such copies are of aligned 16 bytes: a
+// row lies in its room as far behind an aligned place as it does in global memory, and at most 15 bytes beside it come along.
+template <class T> struct fuse_room {
+    T* shared;
+    const T* next;
+    int shift, next_shift;
+
+    __device__ __forceinline__ fuse_room(void* shared) : shared((T*)shared), next(nullptr), shift(0), next_shift(0) {}
+
+    __device__ __forceinline__ void* end(long long len) const { return shared + (len + 15) / 16 * 16 + 16 / sizeof(T); }
+
+    // The row that is sent for from now on.
+    __device__ __forceinline__ void aim(const T* row)
+    {
+        next_shift = (int)((unsigned long long)row % 16 / sizeof(T));
+        next = row - next_shift;
+    }
+
+    // The row that was sent for becomes the one that is looked at.
+    __device__ __forceinline__ void open() { shift = next_shift; }
+
+    __device__ __forceinline__ const T* row() const { return shared + shift; }
+
+    // The bytes of the leg from `base` on; the last one also has what the shift leaves over.
+    __device__ __forceinline__ unsigned bytes(int base, int len) const
+    {
+        const int points = base + fuse_leg < len ? fuse_leg : len + next_shift - base;
+        return (unsigned)(points * sizeof(T) + 15) / 16 * 16;
+    }
+
+    __device__ __forceinline__ void send(unsigned barrier, int base, int len) const
+    {
+        const unsigned to = (unsigned)__cvta_generic_to_shared(shared + base);
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                     ::"r"(to), "l"(next + base), "r"(bytes(base, len)), "r"(barrier) : "memory");
+    }
+};
+
+template <int TEAM_SIZE, int PER> struct fuse_arrivals {
+    static constexpr int LEGS = 262144 / fuse_leg;
+    int len, released;
+    unsigned parity;
+
+    // Two barriers a leg, which take turns once a row: that it is there, and that every warp is done with it.
+    static __device__ __forceinline__ unsigned barrier(int base, int which)
+    {
+        __shared__ unsigned long long of[2][LEGS];
+        return (unsigned)__cvta_generic_to_shared(&of[which][base / fuse_leg]);
+    }
+
+    __device__ __forceinline__ fuse_arrivals(int len) : len(len), released(-1), parity(1)
+    {
+        for (int leg = threadIdx.x; leg < LEGS; leg += TEAM_SIZE) {
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier(leg * fuse_leg, 0)) : "memory");
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier(leg * fuse_leg, 1)), "n"(TEAM_SIZE / 32) : "memory");
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        __syncthreads();
+    }
+
+    __device__ __forceinline__ void await(unsigned barrier) const
+    {
+        asm volatile("{ .reg .pred here; again: mbarrier.try_wait.parity.shared::cta.b64 here, [%0], %1; @!here bra again; }"
+                     ::"r"(barrier), "r"(parity) : "memory");
+    }
+
+    template <class... Rooms> __device__ __forceinline__ void send(int base, const Rooms&... rooms) const
+    {
+        const unsigned there = barrier(base, 0), bytes = (rooms.bytes(base, len) + ...);
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(there), "r"(bytes) : "memory");
+        (rooms.send(there, base, len), ...);
+    }
+
+    template <class... Rooms> __device__ __forceinline__ void send_all(const Rooms&... rooms) const
+    {
+        if (threadIdx.x == 0)
+            for (int base = 0; base < len; base += fuse_leg) send(base, rooms...);
+    }
+
+    __device__ __forceinline__ void open() { parity ^= 1; }
+
+    // Waits until a leg is there. Where the row is shifted, its last points came with the leg behind it.
+    __device__ __forceinline__ void await_leg(int base, int) const
+    {
+        if (base == 0) await(barrier(0, 0));
+        if (base + fuse_leg < len) await(barrier(base + fuse_leg, 0));
+    }
+
+    // Says that this warp is done with a leg. It is sent for once all are: so that nobody waits long, behind the next one.
+    template <class... Rooms> __device__ __forceinline__ void release(int base, bool more, const Rooms&... rooms)
+    {
+        __syncwarp();
+        if (!more || threadIdx.x % 32 != 0) return;
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier(base, 1)) : "memory");
+        flush(rooms...);
+        released = base;
+    }
+
+    template <class... Rooms> __device__ __forceinline__ void flush(const Rooms&... rooms)
+    {
+        if (threadIdx.x != 0 || released < 0) return;
+        await(barrier(released, 1));
+        send(released, rooms...);
+        released = -1;
+    }
+};
+#elif __CUDA_ARCH__ >= 800
+// Every thread sends for the points it reads itself, so that it need not wait for others.
+template <class T> struct fuse_room {
+    T* shared;
+    const T* next;
+
+    __device__ __forceinline__ fuse_room(void* shared) : shared((T*)shared), next(nullptr) {}
+    __device__ __forceinline__ void* end(long long len) const { return shared + (len + 15) / 16 * 16 + 16 / sizeof(T); }
+    __device__ __forceinline__ void aim(const T* row) { next = row; }
+    __device__ __forceinline__ void open() {}
+    __device__ __forceinline__ const T* row() const { return shared; }
+
+    template <int PER> __device__ __forceinline__ void send(int e) const
+    {
+        const unsigned to = (unsigned)__cvta_generic_to_shared(shared + e);
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(next + e), "n"(sizeof(T) * PER) : "memory");
+    }
+};
+
+template <int TEAM_SIZE, int PER> struct fuse_arrivals {
+    int len;
+
+    __device__ __forceinline__ fuse_arrivals(int len) : len(len) {}
+    __device__ __forceinline__ void open() {}
+
+    template <class... Rooms> __device__ __forceinline__ void send(int base, const Rooms&... rooms) const
+    {
+#pragma unroll
+        for (int k = 0; k < fuse_leg; k += TEAM_SIZE * PER) {
+            const int e = base + k + threadIdx.x * PER;
+            if (e < len) (rooms.template send<PER>(e), ...);
+        }
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    }
+
+    template <class... Rooms> __device__ __forceinline__ void send_all(const Rooms&... rooms) const
+    {
+        for (int base = 0; base < len; base += fuse_leg) send(base, rooms...);
+    }
+
+    // Waits until no more legs are on their way than come behind this one, of which so many are the next row's.
+    __device__ __forceinline__ void await_leg(int base, int resent) const
+    {
+        const int behind = (len - 1 - base) / fuse_leg + resent;
+        if (behind >= 4) asm volatile("cp.async.wait_group 4;" ::: "memory");
+        else if (behind >= 2) asm volatile("cp.async.wait_group 2;" ::: "memory");
+        else if (behind == 1) asm volatile("cp.async.wait_group 1;" ::: "memory");
+        else asm volatile("cp.async.wait_group 0;" ::: "memory");
+    }
+
+    template <class... Rooms> __device__ __forceinline__ void release(int base, bool more, const Rooms&... rooms) const
+    {
+        if (more) send(base, rooms...);
+    }
+
+    template <class... Rooms> __device__ __forceinline__ void flush(const Rooms&...) const {}
+};
+#endif
+
+// Strides of a matrix: batch axes, then its two axes.
+struct fuse_matrix { long long axis[5]; };
+// Extents of a product: batch axes, rows, columns, inner extent.
+struct fuse_shape { long long batch[3], m, n, k; };
+
+// An operand from the first row (or column) of a block's tile on: x counts its rows (or columns), k inner positions.
+template <class T> struct fuse_side { const T* from; long long x_stride, k_stride; int x_end; long long k_end; };
+
+// What a block computes of a product: M rows from m and N columns from n on, at one place of the batch axes. Neighbouring tiles
+// take turns with eight rows of tiles, so that those computed at the same time read few rows and columns.
+template <int M, int N> struct fuse_part {
+    static constexpr unsigned TURN = 8;
+    fuse_at<3> batch;
+    long long m, n;
+
+    __device__ __forceinline__ fuse_part(unsigned tile, const fuse_shape& shape)
+    {
+        const unsigned across = (unsigned)((shape.n + N - 1) / N), down = (unsigned)((shape.m + M - 1) / M);
+        const unsigned place = tile / (across * down);
+        tile -= place * across * down;
+        const unsigned first = tile / (TURN * across) * TURN, rows = min(down - first, TURN);
+        tile -= first * across;
+        m = (long long)(first + tile % rows) * M;
+        n = (long long)(tile / rows) * N;
+        const unsigned two = place / (unsigned)shape.batch[2], one = two / (unsigned)shape.batch[1];
+        batch = {(IDX)one, (IDX)(two - one * (unsigned)shape.batch[1]), (IDX)(place - two * (unsigned)shape.batch[2])};
+    }
+
+    // How many of them there are.
+    static __device__ __forceinline__ unsigned count(const fuse_shape& shape)
+    {
+        return (unsigned)((shape.n + N - 1) / N * ((shape.m + M - 1) / M) * shape.batch[0] * shape.batch[1] * shape.batch[2]);
+    }
+
+    __device__ __forceinline__ long long start(const fuse_matrix& strides) const
+    {
+        return batch.axis[0] * strides.axis[0] + batch.axis[1] * strides.axis[1] + batch.axis[2] * strides.axis[2];
+    }
+
+    template <class T>
+    __device__ __forceinline__ fuse_side<T> left(const T* from, const fuse_matrix& strides, const fuse_shape& shape) const
+    {
+        const long long x_stride = strides.axis[3], k_stride = strides.axis[4];
+        return {from + start(strides) + m * x_stride, x_stride, k_stride, (int)min(shape.m - m, (long long)M), shape.k};
+    }
+
+    template <class T>
+    __device__ __forceinline__ fuse_side<T> right(const T* from, const fuse_matrix& strides, const fuse_shape& shape) const
+    {
+        const long long x_stride = strides.axis[4], k_stride = strides.axis[3];
+        return {from + start(strides) + n * x_stride, x_stride, k_stride, (int)min(shape.n - n, (long long)N), shape.k};
+    }
+};
+
+// What a thread carries of a tile, SIZE along x and DEPTH along k, from global to shared memory: packs of W elements.
+// LIE says how the elements of a pack lie: 0 anywhere, 1 next to each other along k, 2 next to each other along x; in the
+// last two cases packs are aligned. Elements outside the matrix are 0.
+template <class T, int LIE, int SIZE, int DEPTH, int W> struct fuse_packs {
+    static constexpr int THREADS = 2 * SIZE, COUNT = SIZE * DEPTH / W / THREADS;
+    // From one pack of a thread to the next.
+    static constexpr int X_STEP = LIE == 2 ? 0 : THREADS / (DEPTH / W), K_STEP = LIE == 2 ? THREADS / (SIZE / W) : 0;
+    fuse_side<T> side;
+    fuse_pack<T, W> of[COUNT];
+
+    __device__ __forceinline__ fuse_packs(const fuse_side<T>& side) : side(side) {}
+
+    // Where the first pack starts. Along k, 16 neighbouring threads take 16 neighbours in x: they write to different banks.
+    static __device__ __forceinline__ int x()
+    {
+        const int n = threadIdx.x;
+        return LIE == 2 ? n % (SIZE / W) * W : n / (16 * (DEPTH / W)) * 16 + n % 16;
+    }
+
+    static __device__ __forceinline__ int k()
+    {
+        const int n = threadIdx.x;
+        return LIE == 2 ? n / (SIZE / W) : n / 16 % (DEPTH / W) * W;
+    }
+
+    // Reads the tile and moves on to the next one.
+    __device__ __forceinline__ void read()
+    {
+        const long long x_step = LIE == 2 ? 1 : side.x_stride, k_step = LIE == 1 ? 1 : side.k_stride;
+        const int k_end = (int)min(side.k_end, (long long)DEPTH);
+        const T* from = side.from + (x() * x_step + k() * k_step);
+#pragma unroll
+        for (int pack = 0; pack < COUNT; ++pack) {
+            const int x = this->x() + pack * X_STEP, k = this->k() + pack * K_STEP;
+            if (LIE != 0 && x + (LIE == 2 ? W : 1) <= side.x_end && k + (LIE == 2 ? 1 : W) <= k_end) {
+                of[pack].load(from);
+            } else {
+#pragma unroll
+                for (int w = 0; w < W; ++w) {
+                    const bool inside = LIE == 2 ? x + w < side.x_end && k < k_end : x < side.x_end && k + w < k_end;
+                    of[pack].set(w, inside ? from[w * (LIE == 2 ? x_step : k_step)] : T());
+                }
+            }
+            from += X_STEP * x_step + K_STEP * k_step;
+        }
+        side.from += DEPTH * k_step;
+        side.k_end -= DEPTH;
+    }
+};
+
+static __device__ __forceinline__ float fuse_multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+static __device__ __forceinline__ double fuse_multiply_add(double a, double b, double c) { return __fma_rn(a, b, c); }
+static __device__ __forceinline__ int fuse_multiply_add(int a, int b, int c)
+{
+    return (int)((unsigned)a * (unsigned)b + (unsigned)c);
+}
+static __device__ __forceinline__ long long fuse_multiply_add(long long a, long long b, long long c)
+{
+    return (long long)((unsigned long long)a * (unsigned long long)b + (unsigned long long)c);
+}
+static __device__ __forceinline__ unsigned char fuse_multiply_add(unsigned char a, unsigned char b, unsigned char c)
+{
+    return (unsigned char)(a * b + c);
+}
+
+// The part of a product that is a block's, tile after tile: while one pair of tiles is multiplied, the next one is on its way.
+template <class P, class T, class A, int ROWS, int COLUMNS>
+static __device__ __forceinline__ void fuse_multiply(A (&product)[ROWS][COLUMNS], const fuse_side<T>& left, const fuse_side<T>& right)
+{
+    __shared__ alignas(16) typename P::LeftTile left_tile[2];
+    __shared__ alignas(16) typename P::RightTile right_tile[2];
+    typename P::LeftPacks left_packs(left);
+    typename P::RightPacks right_packs(right);
+    left_packs.read();
+    right_packs.read();
+    for (long long k = 0, now = 0; k < left.k_end; k += P::DEPTH, now ^= 1) {
+        P::put(left_tile[now], left_packs);
+        P::put(right_tile[now], right_packs);
+        __syncthreads();
+        if (k + P::DEPTH < left.k_end) {
+            left_packs.read();
+            right_packs.read();
+        }
+        P::multiply(product, left_tile[now], right_tile[now]);
+    }
+}
+
+// A tile of a product in plain arithmetic. Two warps lie side by side, SIZE / 32 below each other; a warp has 32 rows and
+// SIZE / 2 columns, a thread of its 4 by 8 has fours of neighbouring rows and columns. Inner positions ascend.
+template <class T, int SIZE, int L, int R> struct fuse_plain_product {
+    typedef decltype(fuse_to_compute(T())) A;
+    static constexpr int ROWS = 8, COLUMNS = SIZE / 16, DEPTH = 16, W = sizeof(T) < 8 ? 4 : 2;
+    // Four more columns than are used keep what is turned on its way in different banks.
+    typedef A Tile[DEPTH][SIZE + 4];
+    typedef Tile LeftTile, RightTile;
+    typedef fuse_packs<T, L, SIZE, DEPTH, W> LeftPacks;
+    typedef fuse_packs<T, R, SIZE, DEPTH, W> RightPacks;
+
+    static __device__ __forceinline__ int row(int i)
+    {
+        return threadIdx.x / 64 * 32 + i / 4 * 16 + threadIdx.x % 32 / 8 * 4 + i % 4;
+    }
+
+    static __device__ __forceinline__ int column(int j)
+    {
+        return threadIdx.x / 32 % 2 * (SIZE / 2) + j / 4 * 32 + threadIdx.x % 8 * 4 + j % 4;
+    }
+
+    template <int LIE> static __device__ __forceinline__ void put(Tile& tile, const fuse_packs<T, LIE, SIZE, DEPTH, W>& packs)
+    {
+#pragma unroll
+        for (int pack = 0; pack < packs.COUNT; ++pack) {
+            const int x = packs.x() + pack * packs.X_STEP, k = packs.k() + pack * packs.K_STEP;
+            fuse_pack<A, W> wide;
+#pragma unroll
+            for (int w = 0; w < W; ++w) wide.set(w, fuse_to_compute(packs.of[pack][w]));
+            if (LIE == 2) {
+                wide.store(&tile[k][x]);
+            } else {
+#pragma unroll
+                for (int w = 0; w < W; ++w) tile[k + w][x] = wide[w];
+            }
+        }
+    }
+
+    static __device__ __forceinline__ void multiply(A (&product)[ROWS][COLUMNS], const Tile& left_tile, const Tile& right_tile)
+    {
+#pragma unroll
+        for (int k = 0; k < DEPTH; ++k) {
+            fuse_pack<A, 4> left[ROWS / 4], right[COLUMNS / 4];
+#pragma unroll
+            for (int i = 0; i < ROWS; i += 4) left[i / 4].load(&left_tile[k][row(i)]);
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j += 4) right[j / 4].load(&right_tile[k][column(j)]);
+#pragma unroll
+            for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+                for (int j = 0; j < COLUMNS; ++j)
+                    product[i][j] = fuse_multiply_add(left[i / 4][i % 4], right[j / 4][j % 4], product[i][j]);
+        }
+    }
+};
+
+template <class T, int SIZE, int L, int R> struct fuse_product : fuse_plain_product<T, SIZE, L, R> {};
+
+// The address of something in shared memory, as instructions take it.
+static __device__ __forceinline__ unsigned fuse_shared_at(const void* at) { return (unsigned)__cvta_generic_to_shared(at); }
+
+// STAGES pieces of shared memory that go round between threads that fill them and threads that use them.
+// See "mbarrier" in the PTX ISA: a barrier's phase is over when so many threads have arrived.
+template <int STAGES> struct fuse_ring {
+    unsigned long long full[STAGES], empty[STAGES];
+
+    // By one thread, before a barrier of the block.
+    __device__ __forceinline__ void open(unsigned fillers, unsigned users)
+    {
+        for (int stage = 0; stage < STAGES; ++stage) {
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(fuse_shared_at(full + stage)), "r"(fillers) : "memory");
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(fuse_shared_at(empty + stage)), "r"(users) : "memory");
+        }
+    }
+
+    static __device__ __forceinline__ void arrive(unsigned long long& barrier)
+    {
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(fuse_shared_at(&barrier)) : "memory");
+    }
+
+    // Arrives when the copies of this thread so far are done.
+    static __device__ __forceinline__ void arrive_behind_copies(unsigned long long& barrier)
+    {
+        asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" :: "r"(fuse_shared_at(&barrier)) : "memory");
+    }
+
+    // Until the phase of this parity is over.
+    static __device__ __forceinline__ void await(unsigned long long& barrier, unsigned parity)
+    {
+        asm volatile("{\n.reg .pred over;\nAGAIN_%=:\nmbarrier.try_wait.parity.shared::cta.b64 over, [%0], %1;\n@!over bra AGAIN_%=;\n}"
+                     :: "r"(fuse_shared_at(&barrier)), "r"(parity) : "memory");
+    }
+};
+
+// Where a thread is on its way round a ring.
+template <int STAGES> struct fuse_lap {
+    unsigned stage = 0, parity = 0;
+
+    __device__ __forceinline__ void next()
+    {
+        if (++stage == STAGES) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+};
+
+// Products on their way: those between a beginning and an end are a group.
+static __device__ __forceinline__ void fuse_wgmma_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+static __device__ __forceinline__ void fuse_wgmma_end() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+
+// Waits for all but the last groups of products, after which `d` may be read.
+template <int BUT, int N> static __device__ __forceinline__ void fuse_wgmma_await(float (&d)[N])
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(BUT) : "memory");
+#pragma unroll
+    for (int n = 0; n < N; ++n) asm volatile("" : "+f"(d[n]) :: "memory");
+}
+
+// What eight warps have of a tile of SIZE columns after their products, 16 rows each: of every 8 columns a thread has two
+// neighbours, in each of two rows. So memory is met in small pieces; turned in shared memory, 32 columns at a time, a thread
+// has VEC neighbours of a row, and a warp whole rows.
+template <int SIZE> struct fuse_turn {
+    static constexpr int PIECES = SIZE / 32, ACCESSES = 16 / VEC;
+    // Eight more columns than are used keep rows in different banks.
+    struct alignas(16) Shared { float of[8][16][40]; };
+    float (&of)[16][40];
+
+    __device__ __forceinline__ fuse_turn(Shared& shared) : of(shared.of[threadIdx.x / 32 - 4]) {}
+
+    // Where an access is in the tile.
+    static __device__ __forceinline__ int row(int access)
+    {
+        return (threadIdx.x / 32 - 4) * 16 + access % ACCESSES * VEC + threadIdx.x % 32 / (32 / VEC);
+    }
+    static __device__ __forceinline__ int column(int access)
+    {
+        return access / ACCESSES * 32 + threadIdx.x % (32 / VEC) * VEC;
+    }
+
+    __device__ __forceinline__ void put(const float (&product)[SIZE / 2], int piece)
+    {
+        const int row = threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+        __syncwarp();
+#pragma unroll
+        for (int j = 0; j < 8; ++j)
+            *(float2*)&of[row + j % 2 * 8][column + j / 2 * 8] = make_float2(product[piece * 16 + j * 2], product[piece * 16 + j * 2 + 1]);
+        __syncwarp();
+    }
+
+    __device__ __forceinline__ void get(float (&to)[VEC], int access) const
+    {
+        const float* from = &of[access % ACCESSES * VEC + threadIdx.x % 32 / (32 / VEC)][threadIdx.x % (32 / VEC) * VEC];
+        fuse_pack<float, VEC> pack;
+        pack.load(from);
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) to[v] = pack[v];
+    }
+};
+
+// d = a b, or d += a b, of 64 by 16 halves and 16 by N in shared memory. An operand is turned (1) if its rows or columns lie there,
+// and not runs along k. See "wgmma.mma_async" in the PTX ISA.
+template <class T, int N, int LEFT_TURNED, int RIGHT_TURNED> struct fuse_wgmma_halves;
+#define FUSE_8(d, n) "+f"(d[n]), "+f"(d[n + 1]), "+f"(d[n + 2]), "+f"(d[n + 3]), "+f"(d[n + 4]), "+f"(d[n + 5]), "+f"(d[n + 6]), "+f"(d[n + 7])
+#define FUSE_32(d, n) FUSE_8(d, n), FUSE_8(d, n + 8), FUSE_8(d, n + 16), FUSE_8(d, n + 24)
+
+template <int L, int R> struct fuse_wgmma_halves<fuse_f16, 128, L, R> {
+    static __device__ __forceinline__ void run(float (&d)[64], unsigned long long a, unsigned long long b, int add)
+    {
+        asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %66, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
+                         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                         "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                         "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+                     "%64, %65, add, 1, 1, %67, %68;\n}"
+                     : FUSE_32(d, 0), FUSE_32(d, 32)
+                     : "l"(a), "l"(b), "r"(add), "n"(L), "n"(R));
+    }
+};
+
+template <int L, int R> struct fuse_wgmma_halves<fuse_f16, 192, L, R> {
+    static __device__ __forceinline__ void run(float (&d)[96], unsigned long long a, unsigned long long b, int add)
+    {
+        asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %98, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 {"
+                         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                         "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                         "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+                         "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+                         "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95}, "
+                     "%96, %97, add, 1, 1, %99, %100;\n}"
+                     : FUSE_32(d, 0), FUSE_32(d, 32), FUSE_32(d, 64)
+                     : "l"(a), "l"(b), "r"(add), "n"(L), "n"(R));
+    }
+};
+
+template <int L, int R> struct fuse_wgmma_halves<fuse_f16, 256, L, R> {
+    static __device__ __forceinline__ void run(float (&d)[128], unsigned long long a, unsigned long long b, int add)
+    {
+        asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %130, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {"
+                         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                         "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                         "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+                         "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+                         "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
+                         "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
+                         "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
+                     "%128, %129, add, 1, 1, %131, %132;\n}"
+                     : FUSE_32(d, 0), FUSE_32(d, 32), FUSE_32(d, 64), FUSE_32(d, 96)
+                     : "l"(a), "l"(b), "r"(add), "n"(L), "n"(R));
+    }
+};
+
+// Products of halves on the tensor cores of Hopper. A block computes 128 rows and SIZE columns at a time. Four warps copy 64 inner
+// positions of both operands a stage to shared memory, eight multiply 64 rows each four from there. L and R say how the operands
+// lie, as in `fuse_packs`: 1 along k, 2 along their rows or columns, in both cases in aligned runs of 16 bytes.
+template <class T, int SIZE, int L, int R> struct fuse_halves {
+    typedef fuse_part<128, SIZE> Part;
+    static constexpr int DEPTH = 64, STAGES = SIZE > 192 ? 4 : 5;
+
+    // Lines of 128 bytes: 64 inner positions of a row, or 64 rows at an inner position. Of eight lines, the 16 bytes at the
+    // same place are swizzled into different banks.
+    struct Stage { unsigned char left[128 * 128], right[SIZE * 128]; };
+    struct Shared {
+        Stage stage[STAGES];
+        fuse_ring<STAGES> ring;
+        typename fuse_turn<SIZE>::Shared turn;
+    };
+
+    Shared& shared;
+    fuse_lap<STAGES> lap;
+
+    __device__ __forceinline__ fuse_halves(void* at) : shared(*(Shared*)(((unsigned long long)at + 1023) / 1024 * 1024))
+    {
+        if (threadIdx.x == 0) shared.ring.open(128, 2);
+        __syncthreads();
+    }
+
+    // Whether a thread is one of those that copy.
+    static __device__ __forceinline__ bool feeds() { return threadIdx.x < 128; }
+
+    // First of all, those leave the others most of the registers: together they may have as many as 384 threads start with.
+    static __device__ __forceinline__ void few_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 72;"); }
+    static __device__ __forceinline__ void many_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 216;"); }
+
+    static __device__ __forceinline__ void copy(unsigned to, const T* from, int bytes)
+    {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(bytes) : "memory");
+    }
+
+    // Copies X rows (or columns) of an operand from inner position k on; what is outside is 0.
+    template <int LIE, int X> static __device__ __forceinline__ void copy(unsigned char* lines, const fuse_side<T>& side, int k)
+    {
+        const int line = threadIdx.x / 8, chunk = threadIdx.x % 8;
+        unsigned to = fuse_shared_at(lines) + line * 128 + (chunk ^ line % 8) * 16;
+#pragma unroll
+        for (int block = 0; block < X; block += 64) {
+            const T* from = side.from + chunk * 8;
+            from += LIE == 1 ? (block + line) * side.x_stride + k : (k + line) * side.k_stride + block;
+            const int room = chunk * 8 + (LIE == 1 ? k - (int)side.k_end : block - side.x_end);
+            const int bytes = min(max(-room, 0), 8) * 2, lines = LIE == 1 ? side.x_end - block - line : (int)side.k_end - k - line;
+#pragma unroll
+            for (int n = 0; n < 64; n += 16, to += 2048, from += 16 * (LIE == 1 ? side.x_stride : side.k_stride))
+                copy(to, from, lines > n ? bytes : 0);
+        }
+    }
+
+    __device__ __forceinline__ void feed(const fuse_side<T>& left, const fuse_side<T>& right)
+    {
+        for (int k = 0; k < (int)left.k_end; k += DEPTH) {
+            shared.ring.await(shared.ring.empty[lap.stage], lap.parity ^ 1);
+            Stage& stage = shared.stage[lap.stage];
+            copy<L, 128>(stage.left, left, k);
+            copy<R, SIZE>(stage.right, right, k);
+            shared.ring.arrive_behind_copies(shared.ring.full[lap.stage]);
+            lap.next();
+        }
+    }
+
+    // The descriptor of an operand from 16 times `step` inner positions on: 1024 bytes from eight lines to the next, and for one
+    // that is turned 8192 from 64 rows to the next.
+    template <int LIE> static __device__ __forceinline__ unsigned long long swizzled(const unsigned char* lines, int step)
+    {
+        const unsigned from = fuse_shared_at(lines) + step * (LIE == 1 ? 32 : 2048);
+        return (unsigned long long)(from >> 4) | (unsigned long long)(LIE == 1 ? 1 : 8192 >> 4) << 16
+            | (unsigned long long)(1024 >> 4) << 32 | 1ull << 62;
+    }
+
+    // A tile of the product. While one stage is multiplied the one before is given back.
+    __device__ __forceinline__ void multiply(float (&product)[SIZE / 2], const fuse_side<T>& left)
+    {
+        unsigned before = 0;
+        for (int k = 0; k < (int)left.k_end; k += DEPTH) {
+            shared.ring.await(shared.ring.full[lap.stage], lap.parity);
+            const Stage& stage = shared.stage[lap.stage];
+            const unsigned char* rows = stage.left + (threadIdx.x / 128 - 1) * 8192;
+            fuse_wgmma_begin();
+#pragma unroll
+            for (int step = 0; step < DEPTH / 16; ++step)
+                fuse_wgmma_halves<T, SIZE, L == 2, R == 2>::run(product, swizzled<L>(rows, step), swizzled<R>(stage.right, step), k + step > 0);
+            fuse_wgmma_end();
+            asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+            if (k > 0) give_back(before);
+            before = lap.stage;
+            lap.next();
+        }
+        fuse_wgmma_await<0>(product);
+        if (left.k_end > 0) give_back(before);
+    }
+
+    __device__ __forceinline__ void give_back(unsigned stage)
+    {
+        if (threadIdx.x % 128 == 0) shared.ring.arrive(shared.ring.empty[stage]);
+    }
+};
+
+#if defined(HEAD_KEYS)
+// Barriers in shared memory and copies to there that arrive at them, from Hopper on.
+static __device__ __forceinline__ void fuse_barrier(unsigned barrier, unsigned arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(barrier), "r"(arrivals) : "memory");
+}
+
+static __device__ __forceinline__ void fuse_arrive(unsigned barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(barrier) : "memory");
+}
+
+// Arrives once all that this thread has copied by fuse_copy is there.
+static __device__ __forceinline__ void fuse_arrive_behind_copies(unsigned barrier)
+{
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" :: "r"(barrier) : "memory");
+}
+
+// Copies 16 bytes, or writes as many zeros.
+static __device__ __forceinline__ void fuse_copy(unsigned to, const void* from, bool live)
+{
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(live ? 16 : 0) : "memory");
+}
+
+// Waits for all arrivals of a phase; phases are counted modulo 2.
+static __device__ __forceinline__ void fuse_await(unsigned barrier, unsigned phase)
+{
+    unsigned over;
+    do {
+        asm volatile("{\n.reg .pred over;\nmbarrier.try_wait.parity.shared::cta.b64 over, [%1], %2;\nselp.u32 %0, 1, 0, over;\n}"
+                     : "=r"(over) : "r"(barrier), "r"(phase) : "memory");
+    } while (!over);
+}
+#endif
+
+#if defined(HEAD_KEYS)
+// Hopper's products of a warpgroup: 64 rows, N columns, 16 deep, with sums in float. The left operand lies in shared memory or
+// in registers, the right one in shared memory, along its inner axis with a left one there, across it with one in registers.
+// They run on while the threads do other things: see "Asynchronous Warpgroup Level Matrix Instructions" of the PTX manual.
+// Between their beginning and the end of the wait nobody may touch the sums, which fuse_hold tells the compiler.
+template <class T, int N> struct fuse_wgmma_heads;
+
+static __device__ __forceinline__ void fuse_products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+static __device__ __forceinline__ void fuse_products_end() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+
+template <int RUNNING> static __device__ __forceinline__ void fuse_products_wait()
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(RUNNING) : "memory");
+}
+
+template <int N> static __device__ __forceinline__ void fuse_hold(float (&x)[N])
+{
+#pragma unroll
+    for (int k = 0; k < N; ++k) asm volatile("" : "+f"(x[k]) :: "memory");
+}
+
+// What ordinary copies have brought may be read by products.
+static __device__ __forceinline__ void fuse_show_to_products() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// How a matrix lies in shared memory: rows of WIDTH elements, which are 128 or 64 bytes, eight of them an atom, in which the places of
+// 16 bytes are exchanged so that eight rows are read from different banks. `across`: bytes to the atom of the next columns.
+template <int WIDTH> static __device__ __forceinline__ unsigned long long fuse_lie(unsigned at, unsigned across)
+{
+    static_assert(WIDTH == 64 || WIDTH == 32, "rows of 128 or 64 bytes");
+    // It is the same for all threads of a warp, which is not seen by the compiler.
+    const unsigned low = __shfl_sync(~0u, (at & 0x3ffff) >> 4 | across >> 4 << 16, 0);
+    return low | (unsigned long long)(WIDTH * 16 >> 4 | (WIDTH == 64 ? 1u : 2u) << 30) << 32;
+}
+
+// The place of the 16 bytes with this number in a row.
+template <int WIDTH> static __device__ __forceinline__ int fuse_place(int row, int number)
+{
+    return WIDTH == 64 ? number ^ row % 8 : number ^ row / 2 % 4;
+}
+
+#define FUSE_SUMS_32 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define FUSE_TO_32 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
+#define FUSE_SUMS_64 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define FUSE_TO_64 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+    "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+    "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+#define FUSE_SUMS_96 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define FUSE_TO_96 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+    "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+    "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
+    "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
+    "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47])
+#define FUSE_SUMS_128 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define FUSE_TO_128 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+    "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+    "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
+    "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
+    "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
+    "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), \
+    "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+#define FUSE_SUMS_160 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
+#define FUSE_TO_160 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+    "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+    "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
+    "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
+    "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
+    "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), \
+    "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), \
+    "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]), \
+    "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79])
+#define FUSE_SUMS_192 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define FUSE_TO_192 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+    "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+    "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
+    "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
+    "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
+    "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), \
+    "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), \
+    "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]), \
+    "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), \
+    "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), \
+    "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95])
+#define FUSE_SUMS_256 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
+    "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define FUSE_TO_256 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+    "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+    "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
+    "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
+    "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
+    "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), \
+    "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), \
+    "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]), \
+    "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), \
+    "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), \
+    "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]), \
+    "+f"(d[96]), "+f"(d[97]), "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103]), \
+    "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]), "+f"(d[110]), "+f"(d[111]), \
+    "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]), \
+    "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
+
+// The operands behind the sums are A to F by number.
+#define FUSE_WGMMA(T, TYPE, N, A, B, C, D, E, F) \
+    template <> struct fuse_wgmma_heads<T, N> { \
+        static __device__ __forceinline__ void shared(float (&d)[N / 2], unsigned long long a, unsigned long long b, int adds) \
+        { \
+            asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %" #C ", 0;\n" \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " " \
+                         "{" FUSE_SUMS_##N "}, %" #A ", %" #B ", adds, 1, 1, 0, 0;\n}" \
+                         : FUSE_TO_##N : "l"(a), "l"(b), "r"(adds)); \
+        } \
+        static __device__ __forceinline__ void registers(float (&d)[N / 2], const unsigned* a, unsigned long long b, int adds) \
+        { \
+            asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %" #F ", 0;\n" \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " " \
+                         "{" FUSE_SUMS_##N "}, {%" #A ", %" #B ", %" #C ", %" #D "}, %" #E ", adds, 1, 1, 1;\n}" \
+                         : FUSE_TO_##N : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds)); \
+        } \
+    };
+#define FUSE_WGMMAS(T, TYPE) \
+    FUSE_WGMMA(T, TYPE, 32, 16, 17, 18, 19, 20, 21) \
+    FUSE_WGMMA(T, TYPE, 64, 32, 33, 34, 35, 36, 37) \
+    FUSE_WGMMA(T, TYPE, 96, 48, 49, 50, 51, 52, 53) \
+    FUSE_WGMMA(T, TYPE, 128, 64, 65, 66, 67, 68, 69) \
+    FUSE_WGMMA(T, TYPE, 160, 80, 81, 82, 83, 84, 85) \
+    FUSE_WGMMA(T, TYPE, 192, 96, 97, 98, 99, 100, 101) \
+    FUSE_WGMMA(T, TYPE, 256, 128, 129, 130, 131, 132, 133)
+#endif
+
+#if defined(HEAD_KEYS)
+FUSE_WGMMAS(fuse_f16, "f16")
+#endif
+
+#if defined(HEAD_KEYS)
+// Attention in one kernel: softmax(scores) V by blocks of keys, with the largest score and the sum of a row as far as they are known,
+// and what was added up so far scaled down when a larger score comes (Milakov and Gimelshein, "Online normalizer calculation for
+// softmax", 2018; Dao et al., "FlashAttention", 2022; Dao, "FlashAttention-2", 2023).
+//
+// A block of threads is a warpgroup that copies and GROUPS that multiply, each for 64 queries. They take turns: while the scores of
+// one go through the softmax, tensor cores work for another, and each multiplies its next scores and its last values in one go
+// (Shah et al., "FlashAttention-3", 2024). Blocks stay and take the next tile of queries from a counter, so that copies for it run
+// while the last one is written.
+struct fuse_heads { long long batch[3], row; };
+
+// Extents; the batch axes together are `heads`, of which `section` are worked on at a time: their keys and values stay in the L2 cache.
+struct fuse_attention_shape { long long batch[3], m, n, depth, columns; int tiles, heads, section, padding; };
+
+template <class T> struct fuse_matrices { const T* from; const fuse_heads& strides; };
+
+static __device__ __forceinline__ float fuse_exp2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// Queries and keys are D deep, values have DV columns; both are rounded up to a multiple of 32, with zeros. TN keys are a block.
+// CAUSAL: no key behind a query. ZERO: a row without keys is 0, and not NaN. PLAIN: a score is the product as it is.
+template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, bool ZERO, bool PLAIN> struct fuse_attention {
+    static constexpr int TM = 64 * GROUPS, STAGES = 2, COPIERS = 128;
+    static constexpr int WIDTH = D % 64 == 0 ? 64 : 32, V_WIDTH = DV % 64 == 0 ? 64 : 32;
+    // Shared memory: queries, rings of blocks of keys and of values, barriers, the number of the tile and of the next one.
+    static constexpr int K_BYTES = TN * D * 2, V_BYTES = TN * DV * 2;
+    static constexpr int K_AT = TM * D * 2, V_AT = K_AT + STAGES * K_BYTES, Q_FULL = V_AT + STAGES * V_BYTES;
+    static constexpr int Q_EMPTY = Q_FULL + 8, K_FULL = Q_EMPTY + 8, K_EMPTY = K_FULL + 8 * STAGES,
+                         V_FULL = K_EMPTY + 8 * STAGES, V_EMPTY = V_FULL + 8 * STAGES, TILE = V_EMPTY + 8 * STAGES, NEXT = TILE + 4;
+    static __device__ __forceinline__ float never() { return __int_as_float(0xff800000); }
+
+    // What a block of threads computes at a time: queries from m on, at one place of the batch axes, against so many blocks of keys.
+    struct Tile {
+        int m, batch[3], blocks;
+
+        // In a section the longest tiles come first, so that at the end short ones fill up what is left.
+        __device__ __forceinline__ Tile(int number, const fuse_attention_shape& shape)
+        {
+            const int in_section = shape.section * shape.tiles, section = number / in_section, within = number - section * in_section;
+            const int heads = min(shape.section, shape.heads - section * shape.section);
+            const int tile = within / heads, head = section * shape.section + within - tile * heads;
+            const int b2 = (int)shape.batch[2], b1 = (int)shape.batch[1], two = head / b2, one = two / b1;
+            batch[0] = one;
+            batch[1] = two - one * b1;
+            batch[2] = head - two * b2;
+            m = (CAUSAL ? shape.tiles - 1 - tile : tile) * TM;
+            const int keys = CAUSAL ? min((int)shape.n, m + TM) : (int)shape.n;
+            blocks = (keys + TN - 1) / TN;
+        }
+
+        template <class E> __device__ __forceinline__ E* in(E* from, const fuse_heads& strides, long long row) const
+        {
+            return from + (batch[0] * strides.batch[0] + batch[1] * strides.batch[1] + batch[2] * strides.batch[2] + row * strides.row);
+        }
+    };
+
+    // Copies rows of DEPTH elements to where products read them; what is not there is 0.
+    template <int ROWS, int DEPTH, int WIDE>
+    static __device__ __forceinline__ void copy(unsigned to, const T* from, long long stride, int rows, int columns)
+    {
+        constexpr int CHUNKS = DEPTH / 8, LANES = CHUNKS > 16 ? 32 : CHUNKS > 8 ? 16 : CHUNKS > 4 ? 8 : 4, STEP = COPIERS / LANES;
+        const int chunk = threadIdx.x % LANES, first = threadIdx.x / LANES;
+        if (CHUNKS < LANES && chunk >= CHUNKS) return;
+        to += chunk / (WIDE / 8) * (ROWS * WIDE * 2);
+        from += first * stride + chunk * 8;
+        int left = chunk * 8 < columns ? rows - first : 0;
+        const auto at = [=](int row) { return to + row * (WIDE * 2) + fuse_place<WIDE>(row, chunk % (WIDE / 8)) * 16; };
+        const unsigned start = at(first);
+#pragma unroll 4
+        for (int k = 0; k < (ROWS + STEP - 1) / STEP; ++k) {
+            if (ROWS % STEP != 0 && first + k * STEP >= ROWS) break;
+            // Rows that are a multiple of 8 apart have their places exchanged alike.
+            fuse_copy(STEP % 8 == 0 ? start + k * STEP * (WIDE * 2) : at(first + k * STEP), from, left > 0);
+            from += STEP * stride;
+            left -= STEP;
+        }
+    }
+
+    // The warpgroup that copies: blocks of keys and values from the last one on, tile after tile.
+    static __device__ __forceinline__ void produce(unsigned room, const fuse_matrices<T>& q, const fuse_matrices<T>& k,
+                                                   const fuse_matrices<T>& v, const fuse_attention_shape& shape, unsigned* counters)
+    {
+        fuse_lap<STAGES> ring;
+        volatile int* const numbers = (volatile int*)__cvta_shared_to_generic(room + TILE);
+        const int total = shape.tiles * shape.heads;
+        int number = blockIdx.x;
+        for (unsigned phase = 1;; phase ^= 1) {
+            fuse_await(room + Q_EMPTY, phase);
+            if (threadIdx.x == 0) {
+                numbers[0] = number;
+                fuse_arrive(room + Q_FULL);
+            }
+            if (number >= total) break;
+            const Tile tile(number, shape);
+            copy<TM, D, WIDTH>(room, tile.in(q.from, q.strides, tile.m), q.strides.row, (int)shape.m - tile.m, (int)shape.depth);
+            fuse_arrive_behind_copies(room + Q_FULL);
+            int next = 0;
+            if (threadIdx.x == 0) next = gridDim.x + atomicAdd(counters, 1u);
+            for (int block = tile.blocks - 1; block >= 0; --block, ring.next()) {
+                const int n = block * TN, live = (int)shape.n - n, stage = ring.stage;
+                fuse_await(room + K_EMPTY + 8 * stage, ring.parity ^ 1);
+                copy<TN, D, WIDTH>(room + K_AT + stage * K_BYTES, tile.in(k.from, k.strides, n), k.strides.row, live, (int)shape.depth);
+                fuse_arrive_behind_copies(room + K_FULL + 8 * stage);
+                fuse_await(room + V_EMPTY + 8 * stage, ring.parity ^ 1);
+                copy<TN, DV, V_WIDTH>(room + V_AT + stage * V_BYTES, tile.in(v.from, v.strides, n), v.strides.row, live, (int)shape.columns);
+                fuse_arrive_behind_copies(room + V_FULL + 8 * stage);
+            }
+            if (threadIdx.x == 0) numbers[1] = next;
+            asm volatile("bar.sync 1, 128;" ::: "memory");
+            number = numbers[1];
+            asm volatile("bar.sync 1, 128;" ::: "memory");
+        }
+        fuse_arrive_behind_copies(room + Q_FULL);
+        // The last block to leave lets the counters be 0 again.
+        if (threadIdx.x == 0 && atomicAdd(counters + 1, 1u) == gridDim.x - 1) counters[0] = counters[1] = 0;
+    }
+
+    // S = Q K^T for 64 queries; a thread has two rows, eight apart, and of every eight columns two.
+    static __device__ __forceinline__ void multiply_keys(float (&s)[TN / 2], unsigned long long q, unsigned k)
+    {
+        const unsigned long long keys = fuse_lie<WIDTH>(k, 16);
+        fuse_hold(s);
+        fuse_products_begin();
+#pragma unroll
+        for (int d = 0; d < D; d += 16) {
+            const int block = d / WIDTH, within = d % WIDTH * 2;
+            fuse_wgmma_heads<T, TN>::shared(s, q + (block * (TM * WIDTH * 2) + within) / 16, keys + (block * (TN * WIDTH * 2) + within) / 16, d > 0);
+        }
+        fuse_products_end();
+    }
+
+    // O += P V; P is in registers as the sums of the other product were.
+    static __device__ __forceinline__ void multiply_values(float (&o)[DV / 2], const unsigned (&p)[TN / 4], unsigned v)
+    {
+        const unsigned long long values = fuse_lie<V_WIDTH>(v, TN * V_WIDTH * 2);
+        fuse_hold(o);
+        fuse_products_begin();
+#pragma unroll
+        for (int n = 0; n < TN; n += 16) fuse_wgmma_heads<T, DV>::registers(o, p + n / 4, values + n * V_WIDTH * 2 / 16, 1);
+        fuse_products_end();
+    }
+
+    // The softmax of a thread's two rows as far as it has come, and by what the last larger score scales what was before it.
+    struct Rows { float largest[2], sum[2], scale[2]; };
+
+    // Scores become exponentials. EDGE: there may be keys that are none, or that are behind the query.
+    template <bool EDGE, class SCORE>
+    static __device__ __forceinline__ void soften(float (&s)[TN / 2], Rows& rows, const Tile& tile, int m, int n,
+                                                  const fuse_attention_shape& shape, float to_exp2, const SCORE& score)
+    {
+        if (!PLAIN || EDGE) {
+#pragma unroll
+            for (int i = 0; i < TN / 2; ++i) {
+                const int row = m + i / 2 % 2 * 8, column = n + i / 4 * 8 + i % 2;
+                // Places that are none read like the last one that is.
+                if (!PLAIN) s[i] = score(tile.batch, s[i], min(row, (int)shape.m - 1), EDGE ? min(column, (int)shape.n - 1) : column);
+                if (EDGE && (column >= (int)shape.n || (CAUSAL && column > row))) s[i] = never();
+            }
+        }
+        // Several chains at a time, since a warp has its scheduler almost for itself.
+        constexpr int CHAINS = 4;
+        static_assert(TN / 8 >= CHAINS, "a chain has a pair of columns or more");
+        float part[2][CHAINS], shift[2];
+#pragma unroll
+        for (int j = 0; j < TN / 8; ++j)
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                const float two = fmaxf(s[4 * j + 2 * r], s[4 * j + 2 * r + 1]);
+                part[r][j % CHAINS] = j < CHAINS ? two : fmaxf(part[r][j % CHAINS], two);
+            }
+#pragma unroll
+        for (int r = 0; r < 2; ++r) part[r][0] = fmaxf(fmaxf(part[r][0], part[r][1]), fmaxf(part[r][2], part[r][3]));
+#pragma unroll
+        for (int stride = 1; stride < 4; stride *= 2)
+#pragma unroll
+            for (int r = 0; r < 2; ++r) part[r][0] = fmaxf(part[r][0], __shfl_xor_sync(~0u, part[r][0], stride));
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            const float largest = fmaxf(rows.largest[r], part[r][0]);
+            shift[r] = largest == never() ? 0.0f : largest * to_exp2;
+            rows.scale[r] = fuse_exp2(__fmaf_rn(rows.largest[r], to_exp2, -shift[r]));
+            rows.largest[r] = largest;
+        }
+#pragma unroll
+        for (int j = 0; j < TN / 8; ++j)
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                float* const pair = s + 4 * j + 2 * r;
+                pair[0] = fuse_exp2(__fmaf_rn(pair[0], to_exp2, -shift[r]));
+                pair[1] = fuse_exp2(__fmaf_rn(pair[1], to_exp2, -shift[r]));
+                const float two = pair[0] + pair[1];
+                part[r][j % CHAINS] = j < CHAINS ? two : part[r][j % CHAINS] + two;
+            }
+#pragma unroll
+        for (int r = 0; r < 2; ++r)
+            rows.sum[r] = __fmaf_rn(rows.sum[r], rows.scale[r], (part[r][0] + part[r][1]) + (part[r][2] + part[r][3]));
+    }
+
+    static __device__ __forceinline__ void narrow(unsigned (&p)[TN / 4], const float (&s)[TN / 2])
+    {
+#pragma unroll
+        for (int i = 0; i < TN / 4; ++i) p[i] = fuse_element<T>::pair(s[2 * i], s[2 * i + 1]);
+    }
+
+    static __device__ __forceinline__ void rescale(float (&o)[DV / 2], const Rows& rows)
+    {
+#pragma unroll
+        for (int i = 0; i < DV / 2; ++i) o[i] *= rows.scale[i / 2 % 2];
+    }
+
+    // Groups take turns at giving tensor cores work, by a barrier each.
+    static __device__ __forceinline__ void await_turn(int group)
+    {
+        if (GROUPS > 1) asm volatile("bar.sync %0, %1;" :: "r"(2 + group), "n"(GROUPS * 128) : "memory");
+    }
+
+    static __device__ __forceinline__ void pass_turn(int to)
+    {
+        asm volatile("bar.arrive %0, %1;" :: "r"(2 + to), "n"(GROUPS * 128) : "memory");
+    }
+
+    static __device__ __forceinline__ void pass_turns(int group)
+    {
+#pragma unroll
+        for (int k = 1; k < GROUPS; ++k) pass_turn(group + k < GROUPS ? group + k : group + k - GROUPS);
+    }
+
+    // A warpgroup that multiplies.
+    template <class SCORE>
+    static __device__ __forceinline__ void consume(unsigned room, const fuse_attention_shape& shape, TO* to, const fuse_heads& to_strides,
+                                                   float to_exp2, const SCORE& score)
+    {
+        const int group = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+        const auto release = [&](unsigned barrier) { if (lane == 0) fuse_arrive(room + barrier); };
+        const unsigned long long q = fuse_lie<WIDTH>(room + group * (64 * WIDTH * 2), 16);
+        fuse_lap<STAGES> k_ring, v_ring;
+        for (int k = 0; k < group; ++k) pass_turn(k);
+        for (unsigned phase = 0;; phase ^= 1) {
+            fuse_await(room + Q_FULL, phase);
+            const int number = *(volatile int*)__cvta_shared_to_generic(room + TILE);
+            if (number >= shape.tiles * shape.heads) break;
+            const Tile tile(number, shape);
+            const int first = tile.m + group * 64, m = first + warp * 16 + lane / 4, n = lane % 4 * 2;
+            float s[TN / 2], o[DV / 2] = {};
+            unsigned p[TN / 4];
+            Rows rows = {{never(), never()}, {}, {}};
+            int block = tile.blocks - 1;
+            fuse_await(room + K_FULL + 8 * k_ring.stage, k_ring.parity);
+            fuse_show_to_products();
+            multiply_keys(s, q, room + K_AT + k_ring.stage * K_BYTES);
+            fuse_products_wait<0>();
+            fuse_hold(s);
+            release(K_EMPTY + 8 * k_ring.stage);
+            k_ring.next();
+            soften<true>(s, rows, tile, m, block * TN + n, shape, to_exp2, score);
+            narrow(p, s);
+            // The scores of a block, and the values of the one before.
+            const auto step = [&](auto edge) {
+                fuse_await(room + K_FULL + 8 * k_ring.stage, k_ring.parity);
+                fuse_await(room + V_FULL + 8 * v_ring.stage, v_ring.parity);
+                fuse_show_to_products();
+                await_turn(group);
+                multiply_keys(s, q, room + K_AT + k_ring.stage * K_BYTES);
+                multiply_values(o, p, room + V_AT + v_ring.stage * V_BYTES);
+                pass_turns(group);
+                fuse_products_wait<1>();
+                fuse_hold(s);
+                release(K_EMPTY + 8 * k_ring.stage);
+                k_ring.next();
+                soften<decltype(edge)::value>(s, rows, tile, m, block * TN + n, shape, to_exp2, score);
+                fuse_hold(s);
+                fuse_products_wait<0>();
+                fuse_hold(o);
+                release(V_EMPTY + 8 * v_ring.stage);
+                v_ring.next();
+                narrow(p, s);
+                rescale(o, rows);
+            };
+            --block;
+            if (CAUSAL)
+                for (; block >= 0 && block * TN + TN - 1 > first; --block) step(fuse_bool<true>());
+            for (; block >= 0; --block) step(fuse_bool<false>());
+            release(Q_EMPTY);
+            fuse_await(room + V_FULL + 8 * v_ring.stage, v_ring.parity);
+            fuse_show_to_products();
+            multiply_values(o, p, room + V_AT + v_ring.stage * V_BYTES);
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+#pragma unroll
+                for (int stride = 1; stride < 4; stride *= 2) rows.sum[r] += __shfl_xor_sync(~0u, rows.sum[r], stride);
+                rows.scale[r] = ZERO && rows.sum[r] == 0.0f ? 0.0f : 1.0f / rows.sum[r];
+            }
+            fuse_products_wait<0>();
+            fuse_hold(o);
+            release(V_EMPTY + 8 * v_ring.stage);
+            v_ring.next();
+            rescale(o, rows);
+#pragma unroll
+            for (int r = 0; r < 2; ++r)
+                put(tile.in(to, to_strides, m + 8 * r), m + 8 * r < (int)shape.m ? (int)shape.columns : 0, o, r);
+        }
+    }
+
+    // Writes a row. Halves change hands among the four threads that have it, so that each has 16 bytes that lie together.
+    static __device__ __forceinline__ void put(TO* row, int columns, const float (&o)[DV / 2], int r)
+    {
+        const int lane = threadIdx.x % 4;
+        if constexpr (sizeof(TO) == 4) {
+#pragma unroll
+            for (int j = 0; j < DV / 8; ++j)
+                if (j * 8 < columns) *(float2*)(row + j * 8 + 2 * lane) = make_float2(o[4 * j + 2 * r], o[4 * j + 2 * r + 1]);
+        } else {
+#pragma unroll
+            for (int b = 0; b < DV / 32; ++b) {
+                unsigned w[4];
+#pragma unroll
+                for (int k = 0; k < 4; ++k) w[k] = fuse_element<TO>::pair(o[b * 16 + 4 * k + 2 * r], o[b * 16 + 4 * k + 2 * r + 1]);
+#pragma unroll
+                for (int stride = 1; stride < 4; stride *= 2)
+#pragma unroll
+                    for (int k = 0; k < 4; ++k) {
+                        if (k & stride) continue;
+                        const bool upper = lane & stride;
+                        const unsigned got = __shfl_xor_sync(~0u, upper ? w[k] : w[k + stride], stride);
+                        (upper ? w[k] : w[k + stride]) = got;
+                    }
+                if (b * 32 + lane * 8 < columns) *(uint4*)(row + b * 32 + lane * 8) = make_uint4(w[0], w[1], w[2], w[3]);
+            }
+        }
+    }
+
+    template <class SCORE>
+    static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, TO* to, const fuse_heads& to_strides,
+                                               const fuse_attention_shape& shape, unsigned* counters, float factor, const SCORE& score)
+    {
+        extern __shared__ unsigned char fuse_memory[];
+        const unsigned room = (fuse_shared_at(fuse_memory) + 1023) / 1024 * 1024;
+        if (threadIdx.x == 0) {
+            fuse_barrier(room + Q_FULL, COPIERS + 1);
+            fuse_barrier(room + Q_EMPTY, 4 * GROUPS);
+            for (int s = 0; s < STAGES; ++s) {
+                fuse_barrier(room + K_FULL + 8 * s, COPIERS);
+                fuse_barrier(room + V_FULL + 8 * s, COPIERS);
+                fuse_barrier(room + K_EMPTY + 8 * s, 4 * GROUPS);
+                fuse_barrier(room + V_EMPTY + 8 * s, 4 * GROUPS);
+            }
+        }
+        __syncthreads();
+        // Registers that copying does not need go to those that multiply.
+        if (threadIdx.x < COPIERS) {
+            if (GROUPS == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+            if (GROUPS == 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
+            produce(room, q, k, v, shape, counters);
+        } else {
+            if (GROUPS == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+            if (GROUPS == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
+            // exp(x) = 2^(x log2(e))
+            consume(room, shape, to, to_strides, factor * 1.44269504f, score);
+        }
+    }
+};
+#endif
+
+#if __CUDA_ARCH__ >= 800
+// A tile of a product of halves on tensor cores, with sums in float. Two warps lie side by side, SIZE / 32 below each other;
+// a warp has 32 rows and SIZE / 2 columns and multiplies 16 by 16 with 16 by 8 elements at a time, which leaves every
+// thread with two neighbouring columns of a row and of the eighth row after it.
+template <class T, int SIZE, int L, int R> struct fuse_tensor_product {
+    static constexpr int ROWS = 4, COLUMNS = SIZE / 8, DEPTH = 32, W = 8;
+    // A tile keeps the order of its operand, with 16 bytes between its lines that keep them in different banks.
+    template <int LIE> struct Tile { T of[LIE == 2 ? DEPTH : SIZE][(LIE == 2 ? SIZE : DEPTH) + 8]; };
+    typedef Tile<L> LeftTile;
+    typedef Tile<R> RightTile;
+    typedef fuse_packs<T, L, SIZE, DEPTH, W> LeftPacks;
+    typedef fuse_packs<T, R, SIZE, DEPTH, W> RightPacks;
+
+    static __device__ __forceinline__ int row(int i)
+    {
+        return threadIdx.x / 64 * 32 + i * 8 + threadIdx.x % 32 / 4;
+    }
+
+    static __device__ __forceinline__ int column(int j)
+    {
+        return threadIdx.x / 32 % 2 * (SIZE / 2) + j / 2 * 8 + threadIdx.x % 4 * 2 + j % 2;
+    }
+
+    template <int LIE> static __device__ __forceinline__ void put(Tile<LIE>& tile, const fuse_packs<T, LIE, SIZE, DEPTH, W>& packs)
+    {
+#pragma unroll
+        for (int pack = 0; pack < packs.COUNT; ++pack) {
+            const int x = packs.x() + pack * packs.X_STEP, k = packs.k() + pack * packs.K_STEP;
+            packs.of[pack].store(LIE == 2 ? &tile.of[k][x] : &tile.of[x][k]);
+        }
+    }
+
+    static __device__ __forceinline__ void multiply(float (&product)[ROWS][COLUMNS], const Tile<L>& left_tile, const Tile<R>& right_tile)
+    {
+        const int m = threadIdx.x / 64 * 32, n = threadIdx.x / 32 % 2 * (SIZE / 2);
+#pragma unroll
+        for (int k = 0; k < DEPTH; k += 16) {
+            unsigned left[2][4], right[SIZE / 32][4];
+#pragma unroll
+            for (int i = 0; i < 2; ++i) square(left[i], left_tile, m + 16 * i, k);
+#pragma unroll
+            for (int j = 0; j < SIZE / 32; ++j) square(right[j], right_tile, n + 16 * j, k);
+#pragma unroll
+            for (int i = 0; i < 2; ++i)
+#pragma unroll
+                for (int j = 0; j < SIZE / 16; ++j) {
+                    float* upper = &product[2 * i][2 * j];
+                    float* lower = &product[2 * i + 1][2 * j];
+                    fuse_multiply_halves(T(), upper, lower, left[i], right[j / 2][j % 2], right[j / 2][j % 2 + 2]);
+                }
+        }
+    }
+
+    // 16 by 16 elements from (x, k) on, two of a thread in a register: x 0-7 and x 8-15 of k 0-7, then both of k 8-15.
+    template <int LIE> static __device__ __forceinline__ void square(unsigned (&to)[4], const Tile<LIE>& tile, int x, int k)
+    {
+        const int lane = threadIdx.x % 32;
+        if (LIE == 2) {
+            const unsigned at = (unsigned)__cvta_generic_to_shared(&tile.of[k + lane / 16 * 8 + lane % 8][x + lane / 8 % 2 * 8]);
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+        } else {
+            const unsigned at = (unsigned)__cvta_generic_to_shared(&tile.of[x + lane % 16][k + lane / 16 * 8]);
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+        }
+    }
+};
+#endif
+
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ void fuse_multiply_halves(fuse_f16, float* upper, float* lower, const unsigned (&a)[4], unsigned b0, unsigned b1)
+{
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(upper[0]), "+f"(upper[1]), "+f"(lower[0]), "+f"(lower[1])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+template <int SIZE, int L, int R>
+struct fuse_product<fuse_f16, SIZE, L, R> : fuse_tensor_product<fuse_f16, SIZE, L, R> {};
+#endif
+
+__device__ __forceinline__ float fuse_sqrt(float x) { return sqrtf(x); }
+__device__ __forceinline__ double fuse_sqrt(double x) { return sqrt(x); }
+
+__device__ __forceinline__ float fuse_exp(float x) { return expf(x); }
+__device__ __forceinline__ double fuse_exp(double x) { return exp(x); }
+
+#if defined(KERNEL_k0_matmul)
+// k0_matmul: map[q.0, q.1, k.1] product5 = product
+//   src/lib.rs:2  scaled_dot_product_attention(..)
+#if defined(HALVES)
+extern "C" __global__ void __launch_bounds__(384, 1) k0_matmul(
+    const fuse_f16* left,
+    const fuse_matrix left_strides,
+    const fuse_f16* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    float* product5_ptr,
+    const fuse_strides<RANK> product5_strides,
+    float* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_halves<fuse_f16, HALVES, LEFT, RIGHT> tile;
+    extern __shared__ uint4 fuse_shared[];
+    tile work(fuse_shared);
+    if (tile::feeds()) {
+        tile::few_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            work.feed(part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+        }
+    } else {
+        tile::many_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            float product[HALVES / 2] = {};
+            work.multiply(product, part.left(left, left_strides, shape));
+            fuse_turn<HALVES> turn(work.shared.turn);
+#pragma unroll
+            for (int piece = 0; piece < turn.PIECES; piece += 2) {
+#pragma unroll
+                for (int access = 0; access < 2 * turn.ACCESSES; ++access) {
+                    if (access % turn.ACCESSES == 0) turn.put(product, piece + access / turn.ACCESSES);
+                    const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
+                    if (m >= shape.m || n >= shape.n) continue;
+                    const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+                    float value[VEC];
+                    turn.get(value, access);
+                    float product5_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float product2 = value[v];
+                        product5_out[v] = product2;
+                    }
+                    fuse_write<STEP_0>(product5_ptr + fuse_offset<STEP_0>(at, product5_strides), product5_out, product5_strides.axis[RANK - 1]);
+                }
+            }
+        }
+    }
+}
+#else
+extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k0_matmul(
+    const fuse_f16* left,
+    const fuse_matrix left_strides,
+    const fuse_f16* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    float* product5_ptr,
+    const fuse_strides<RANK> product5_strides,
+    float* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_product<fuse_f16, TILE, LEFT, RIGHT> tile;
+    const fuse_part<TILE, TILE> part(blockIdx.x, shape);
+    float product[tile::ROWS][tile::COLUMNS] = {};
+    fuse_multiply<tile>(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+#pragma unroll
+    for (int i = 0; i < tile::ROWS; ++i) {
+#pragma unroll
+        for (int access = 0; access < tile::COLUMNS / VEC; ++access) {
+            const int j = access * VEC;
+            const long long m = part.m + tile::row(i), n = part.n + tile::column(j);
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+            float product5_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float product2 = product[i][j + v];
+                product5_out[v] = product2;
+            }
+            fuse_write<STEP_0>(product5_ptr + fuse_offset<STEP_0>(at, product5_strides), product5_out, product5_strides.axis[RANK - 1]);
+        }
+    }
+}
+#endif
+#endif
+
+#if defined(KERNEL_k1_le_sqrt_recip_mul)
+// k1_le_sqrt_recip_mul: row[q.0, q.1 | k.1] t12 = where_cond(le(position, position), add(mul(product5, recip(sqrt(q.2))), f32(bias)), -inf); t13 = max(t12); t15 = eq(t13, -inf); t19 = exp(sub(t12, where_cond(t15, 0, t13))); cast30 = f16(div(t19, where_cond(t15, 1, sum(t19))))
+//   src/lib.rs:2  scaled_dot_product_attention(..)
+#if defined(ITEMS)
+#define THREADS (TEAM == 32 ? 128 : TEAM)
+extern "C" __global__ void __launch_bounds__(THREADS) k1_le_sqrt_recip_mul(
+    const long long position_ptr,
+    const fuse_strides<RANK + INNER_RANK> position_strides,
+    const long long position2_ptr,
+    const fuse_strides<RANK + INNER_RANK> position2_strides,
+    const float* product5_ptr,
+    const fuse_strides<RANK + INNER_RANK> product5_strides,
+    const fuse_f16* bias_ptr,
+    const fuse_strides<RANK + INNER_RANK> bias_strides,
+    fuse_f16* cast30_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast30_strides,
+    const long long extent_size,
+    const fuse_extents<RANK> outer,
+    const fuse_extents<INNER_RANK> inner) {
+    fuse_behind();
+    const float extent = (float)extent_size;
+    const IDX len = (IDX)inner.points;
+    const int lane = threadIdx.x % TEAM;
+    const IDX row = (IDX)blockIdx.x * (THREADS / TEAM) + threadIdx.x / TEAM;
+    if (row < (IDX)outer.points) {
+        const fuse_at<RANK> at = fuse_unravel(row, outer);
+        const long long position_row = position_ptr + fuse_offset(at, position_strides);
+        const long long position2_row = position2_ptr + fuse_offset(at, position2_strides);
+        const float* product5_row = product5_ptr + fuse_offset(at, product5_strides);
+        const fuse_f16* bias_row = bias_ptr + fuse_offset(at, bias_strides);
+        fuse_f16* cast30_row = cast30_ptr + fuse_offset(at, cast30_strides);
+        float where_cond_kept[ITEMS][VEC];
+        constexpr int GROUPS13 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS13> max2_lanes;
+        fuse_pack<float, VEC> product5_in[ITEMS];
+        fuse_pack<fuse_f16, VEC> bias_in[ITEMS];
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (WHOLE || e < len) {
+                fuse_read<STEP_2>(product5_in[i], product5_row + fuse_along<RANK, STEP_2>(e, inner, product5_strides), product5_strides.axis[RANK + INNER_RANK - 1]);
+                fuse_read<STEP_3>(bias_in[i], bias_row + fuse_along<RANK, STEP_3>(e, inner, bias_strides), bias_strides.axis[RANK + INNER_RANK - 1]);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (!WHOLE && e >= len) continue;
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const long long position = position_row + fuse_along<RANK, STEP_0>(e + v, inner, position_strides);
+                const long long position2 = position2_row + fuse_along<RANK, STEP_1>(e + v, inner, position2_strides);
+                const bool le = position <= position2;
+                const float product5 = fuse_to_compute(product5_in[i][v]);
+                const float sqrt2 = fuse_sqrt(extent);
+                const float recip = 1.0f / sqrt2;
+                const float mul = product5 * recip;
+                const float bias = fuse_to_compute(bias_in[i][v]);
+                const float cast = bias;
+                const float add = mul + cast;
+                const float where_cond = (le ? add : __int_as_float(0xff800000));
+                where_cond_kept[i][v] = where_cond;
+                max2_lanes.add(i, v, fuse_largest<float>::of(where_cond, e + v));
+            }
+            if (ITEMS <= 1024 / (TEAM * VEC)) { max2_lanes.fold(i); }
+        }
+        const float max2 = fuse_largest<float>::value(max2_lanes.total<(ITEMS <= 1024 / (TEAM * VEC))>());
+        const bool eq = max2 == __int_as_float(0xff800000);
+        const float where_cond2 = (eq ? 0.0f : max2);
+        float exp3_kept[ITEMS][VEC];
+        constexpr int GROUPS20 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS20> sum_lanes;
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (!WHOLE && e >= len) continue;
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float where_cond = where_cond_kept[i][v];
+                const float sub = where_cond - where_cond2;
+                const float exp3 = fuse_exp(sub);
+                exp3_kept[i][v] = exp3;
+                sum_lanes.add(i, v, fuse_sum<float>::of(exp3, e + v));
+            }
+            if (ITEMS <= 1024 / (TEAM * VEC)) { sum_lanes.fold(i); }
+        }
+        const float sum = fuse_sum<float>::value(sum_lanes.total<(ITEMS <= 1024 / (TEAM * VEC))>());
+        const float where_cond3 = (eq ? 1.0f : sum);
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (!WHOLE && e >= len) continue;
+            float cast30_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float exp3 = exp3_kept[i][v];
+                const float div = exp3 / where_cond3;
+                const float cast2 = div;
+                cast30_out[v] = cast2;
+            }
+            fuse_write<STEP_4>(cast30_row + fuse_along<RANK, STEP_4>(e, inner, cast30_strides), cast30_out, cast30_strides.axis[RANK + INNER_RANK - 1]);
+        }
+    }
+}
+#elif defined(RESIDENT)
+#define THREADS TEAM
+#define LEGS (16384 / fuse_leg)
+#define ITEMS (fuse_leg / (TEAM * VEC))
+extern "C" __global__ void __launch_bounds__(THREADS) k1_le_sqrt_recip_mul(
+    const long long position_ptr,
+    const fuse_strides<RANK + INNER_RANK> position_strides,
+    const long long position2_ptr,
+    const fuse_strides<RANK + INNER_RANK> position2_strides,
+    const float* product5_ptr,
+    const fuse_strides<RANK + INNER_RANK> product5_strides,
+    const fuse_f16* bias_ptr,
+    const fuse_strides<RANK + INNER_RANK> bias_strides,
+    fuse_f16* cast30_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast30_strides,
+    const long long extent_size,
+    const fuse_extents<RANK> outer,
+    const fuse_extents<INNER_RANK> inner) {
+    fuse_behind();
+    const float extent = (float)extent_size;
+    const IDX len = (IDX)inner.points;
+    const int lane = threadIdx.x % TEAM;
+    extern __shared__ uint4 fuse_shared[];
+    fuse_room<float> product5_room(fuse_shared);
+    fuse_room<fuse_f16> bias_room(product5_room.end(len));
+    void* const lanes_room = bias_room.end(len);
+    const int blocks = (int)((len + 16383) / 16384);
+    fuse_arrivals<TEAM, VEC> arrivals((int)len);
+    if (blockIdx.x < outer.points) {
+        const fuse_at<RANK> next = fuse_unravel((IDX)blockIdx.x, outer);
+        product5_room.aim(product5_ptr + fuse_offset(next, product5_strides));
+        bias_room.aim(bias_ptr + fuse_offset(next, bias_strides));
+        arrivals.send_all(product5_room, bias_room);
+    }
+    for (IDX row = (IDX)blockIdx.x; row < (IDX)outer.points; row += (IDX)gridDim.x) {
+        const fuse_at<RANK> at = fuse_unravel(row, outer);
+        const long long position_row = position_ptr + fuse_offset(at, position_strides);
+        const long long position2_row = position2_ptr + fuse_offset(at, position2_strides);
+        const float* product5_row = product5_ptr + fuse_offset(at, product5_strides);
+        const fuse_f16* bias_row = bias_ptr + fuse_offset(at, bias_strides);
+        fuse_f16* cast30_row = cast30_ptr + fuse_offset(at, cast30_strides);
+        product5_room.open();
+        bias_room.open();
+        arrivals.open();
+        const bool more = row + (IDX)gridDim.x < (IDX)outer.points;
+        if (more) {
+            const fuse_at<RANK> next = fuse_unravel(row + (IDX)gridDim.x, outer);
+            product5_room.aim(product5_ptr + fuse_offset(next, product5_strides));
+            bias_room.aim(bias_ptr + fuse_offset(next, bias_strides));
+        }
+        fuse_pack<float, VEC> product5_kept[KEPT > 0 ? KEPT * LEGS : 1][ITEMS];
+        fuse_pack<fuse_f16, VEC> bias_kept[KEPT > 0 ? KEPT * LEGS : 1][ITEMS];
+        constexpr int GROUPS13 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_few_blocks<13, fuse_largest<float>, TEAM, VEC, GROUPS13> max2_blocks(lanes_room);
+#pragma unroll
+        for (int block = 0; block < KEPT; ++block) {
+            fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS13> max2_lanes;
+#pragma unroll
+            for (int leg = 0; leg < LEGS; ++leg) {
+                constexpr bool WHOLE = true;
+                const IDX base = block * 16384 + leg * fuse_leg;
+                arrivals.await_leg((int)base, more ? (int)base / fuse_leg : 0);
+                fuse_pack<float, VEC> (&product5_in)[ITEMS] = product5_kept[block * LEGS + leg];
+                fuse_pack<fuse_f16, VEC> (&bias_in)[ITEMS] = bias_kept[block * LEGS + leg];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<1>(product5_in[i], product5_room.row() + e, 1);
+                        fuse_read<1>(bias_in[i], bias_room.row() + e, 1);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const long long position = position_row + fuse_along<RANK, STEP_0>(e + v, inner, position_strides);
+                        const long long position2 = position2_row + fuse_along<RANK, STEP_1>(e + v, inner, position2_strides);
+                        const bool le = position <= position2;
+                        const float product5 = fuse_to_compute(product5_in[i][v]);
+                        const float sqrt2 = fuse_sqrt(extent);
+                        const float recip = 1.0f / sqrt2;
+                        const float mul = product5 * recip;
+                        const float bias = fuse_to_compute(bias_in[i][v]);
+                        const float cast = bias;
+                        const float add = mul + cast;
+                        const float where_cond = (le ? add : __int_as_float(0xff800000));
+                        max2_lanes.add(i, v, fuse_largest<float>::of(where_cond, e + v));
+                    }
+                }
+                arrivals.release((int)base, more, product5_room, bias_room);
+            }
+            max2_blocks.put(block, max2_lanes);
+        }
+        arrivals.flush(product5_room, bias_room);
+        for (IDX block = KEPT * 16384; block < len; block += 16384) {
+            fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS13> max2_lanes;
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<float, VEC> product5_in[ITEMS];
+                fuse_pack<fuse_f16, VEC> bias_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<1>(product5_in[i], product5_room.row() + e, 1);
+                        fuse_read<1>(bias_in[i], bias_room.row() + e, 1);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const long long position = position_row + fuse_along<RANK, STEP_0>(e + v, inner, position_strides);
+                        const long long position2 = position2_row + fuse_along<RANK, STEP_1>(e + v, inner, position2_strides);
+                        const bool le = position <= position2;
+                        const float product5 = fuse_to_compute(product5_in[i][v]);
+                        const float sqrt2 = fuse_sqrt(extent);
+                        const float recip = 1.0f / sqrt2;
+                        const float mul = product5 * recip;
+                        const float bias = fuse_to_compute(bias_in[i][v]);
+                        const float cast = bias;
+                        const float add = mul + cast;
+                        const float where_cond = (le ? add : __int_as_float(0xff800000));
+                        max2_lanes.add(i, v, fuse_largest<float>::of(where_cond, e + v));
+                    }
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
+                arrivals.await_leg((int)base, more ? KEPT * LEGS : 0);
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            max2_blocks.put((int)(block / 16384), max2_lanes);
+        }
+        const float max2 = fuse_largest<float>::value(max2_blocks.total(blocks));
+        const bool eq = max2 == __int_as_float(0xff800000);
+        const float where_cond2 = (eq ? 0.0f : max2);
+        constexpr int GROUPS20 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_few_blocks<20, fuse_sum<float>, TEAM, VEC, GROUPS20> sum_blocks(lanes_room);
+        for (IDX block = KEPT * 16384; block < len; block += 16384) {
+            fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS20> sum_lanes;
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<float, VEC> product5_in[ITEMS];
+                fuse_pack<fuse_f16, VEC> bias_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<1>(product5_in[i], product5_room.row() + e, 1);
+                        fuse_read<1>(bias_in[i], bias_room.row() + e, 1);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const long long position = position_row + fuse_along<RANK, STEP_0>(e + v, inner, position_strides);
+                        const long long position2 = position2_row + fuse_along<RANK, STEP_1>(e + v, inner, position2_strides);
+                        const bool le = position <= position2;
+                        const float product5 = fuse_to_compute(product5_in[i][v]);
+                        const float sqrt2 = fuse_sqrt(extent);
+                        const float recip = 1.0f / sqrt2;
+                        const float mul = product5 * recip;
+                        const float bias = fuse_to_compute(bias_in[i][v]);
+                        const float cast = bias;
+                        const float add = mul + cast;
+                        const float where_cond = (le ? add : __int_as_float(0xff800000));
+                        const float sub = where_cond - where_cond2;
+                        const float exp3 = fuse_exp(sub);
+                        sum_lanes.add(i, v, fuse_sum<float>::of(exp3, e + v));
+                    }
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            sum_blocks.put((int)(block / 16384), sum_lanes);
+        }
+#pragma unroll
+        for (int block = 0; block < KEPT; ++block) {
+            fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS20> sum_lanes;
+#pragma unroll
+            for (int leg = 0; leg < LEGS; ++leg) {
+                constexpr bool WHOLE = true;
+                const IDX base = block * 16384 + leg * fuse_leg;
+                fuse_pack<float, VEC> (&product5_in)[ITEMS] = product5_kept[block * LEGS + leg];
+                fuse_pack<fuse_f16, VEC> (&bias_in)[ITEMS] = bias_kept[block * LEGS + leg];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const long long position = position_row + fuse_along<RANK, STEP_0>(e + v, inner, position_strides);
+                        const long long position2 = position2_row + fuse_along<RANK, STEP_1>(e + v, inner, position2_strides);
+                        const bool le = position <= position2;
+                        const float product5 = fuse_to_compute(product5_in[i][v]);
+                        const float sqrt2 = fuse_sqrt(extent);
+                        const float recip = 1.0f / sqrt2;
+                        const float mul = product5 * recip;
+                        const float bias = fuse_to_compute(bias_in[i][v]);
+                        const float cast = bias;
+                        const float add = mul + cast;
+                        const float where_cond = (le ? add : __int_as_float(0xff800000));
+                        const float sub = where_cond - where_cond2;
+                        const float exp3 = fuse_exp(sub);
+                        sum_lanes.add(i, v, fuse_sum<float>::of(exp3, e + v));
+                    }
+                }
+            }
+            sum_blocks.put(block, sum_lanes);
+        }
+        const float sum = fuse_sum<float>::value(sum_blocks.total(blocks));
+        const float where_cond3 = (eq ? 1.0f : sum);
+        for (IDX block = KEPT * 16384; block < len; block += 16384) {
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<float, VEC> product5_in[ITEMS];
+                fuse_pack<fuse_f16, VEC> bias_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<1>(product5_in[i], product5_room.row() + e, 1);
+                        fuse_read<1>(bias_in[i], bias_room.row() + e, 1);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+                    float cast30_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const long long position = position_row + fuse_along<RANK, STEP_0>(e + v, inner, position_strides);
+                        const long long position2 = position2_row + fuse_along<RANK, STEP_1>(e + v, inner, position2_strides);
+                        const bool le = position <= position2;
+                        const float product5 = fuse_to_compute(product5_in[i][v]);
+                        const float sqrt2 = fuse_sqrt(extent);
+                        const float recip = 1.0f / sqrt2;
+                        const float mul = product5 * recip;
+                        const float bias = fuse_to_compute(bias_in[i][v]);
+                        const float cast = bias;
+                        const float add = mul + cast;
+                        const float where_cond = (le ? add : __int_as_float(0xff800000));
+                        const float sub = where_cond - where_cond2;
+                        const float exp3 = fuse_exp(sub);
+                        const float div = exp3 / where_cond3;
+                        const float cast2 = div;
+                        cast30_out[v] = cast2;
+                    }
+                    fuse_write<STEP_4>(cast30_row + fuse_along<RANK, STEP_4>(e, inner, cast30_strides), cast30_out, cast30_strides.axis[RANK + INNER_RANK - 1]);
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+                arrivals.release((int)base, more, product5_room, bias_room);
+            }
+        }
+        arrivals.flush(product5_room, bias_room);
+#pragma unroll
+        for (int block = 0; block < KEPT; ++block) {
+#pragma unroll
+            for (int leg = 0; leg < LEGS; ++leg) {
+                constexpr bool WHOLE = true;
+                const IDX base = block * 16384 + leg * fuse_leg;
+                fuse_pack<float, VEC> (&product5_in)[ITEMS] = product5_kept[block * LEGS + leg];
+                fuse_pack<fuse_f16, VEC> (&bias_in)[ITEMS] = bias_kept[block * LEGS + leg];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+                    float cast30_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const long long position = position_row + fuse_along<RANK, STEP_0>(e + v, inner, position_strides);
+                        const long long position2 = position2_row + fuse_along<RANK, STEP_1>(e + v, inner, position2_strides);
+                        const bool le = position <= position2;
+                        const float product5 = fuse_to_compute(product5_in[i][v]);
+                        const float sqrt2 = fuse_sqrt(extent);
+                        const float recip = 1.0f / sqrt2;
+                        const float mul = product5 * recip;
+                        const float bias = fuse_to_compute(bias_in[i][v]);
+                        const float cast = bias;
+                        const float add = mul + cast;
+                        const float where_cond = (le ? add : __int_as_float(0xff800000));
+                        const float sub = where_cond - where_cond2;
+                        const float exp3 = fuse_exp(sub);
+                        const float div = exp3 / where_cond3;
+                        const float cast2 = div;
+                        cast30_out[v] = cast2;
+                    }
+                    fuse_write<STEP_4>(cast30_row + fuse_along<RANK, STEP_4>(e, inner, cast30_strides), cast30_out, cast30_strides.axis[RANK + INNER_RANK - 1]);
+                }
+            }
+        }
+    }
+}
+#else
+#define THREADS TEAM
+#define ITEMS (TEAM == 1024 ? 16 : 4)
+extern "C" __global__ void __launch_bounds__(THREADS) k1_le_sqrt_recip_mul(
+    const long long position_ptr,
+    const fuse_strides<RANK + INNER_RANK> position_strides,
+    const long long position2_ptr,
+    const fuse_strides<RANK + INNER_RANK> position2_strides,
+    const float* product5_ptr,
+    const fuse_strides<RANK + INNER_RANK> product5_strides,
+    const fuse_f16* bias_ptr,
+    const fuse_strides<RANK + INNER_RANK> bias_strides,
+    fuse_f16* cast30_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast30_strides,
+    const long long extent_size,
+    const fuse_extents<RANK> outer,
+    const fuse_extents<INNER_RANK> inner) {
+    fuse_behind();
+    const float extent = (float)extent_size;
+    const IDX len = (IDX)inner.points;
+    const int lane = threadIdx.x % TEAM;
+    const IDX row = (IDX)blockIdx.x;
+    if (row < (IDX)outer.points) {
+        const fuse_at<RANK> at = fuse_unravel(row, outer);
+        const long long position_row = position_ptr + fuse_offset(at, position_strides);
+        const long long position2_row = position2_ptr + fuse_offset(at, position2_strides);
+        const float* product5_row = product5_ptr + fuse_offset(at, product5_strides);
+        const fuse_f16* bias_row = bias_ptr + fuse_offset(at, bias_strides);
+        fuse_f16* cast30_row = cast30_ptr + fuse_offset(at, cast30_strides);
+        constexpr int GROUPS13 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_blocks<13, fuse_largest<float>, TEAM, VEC, GROUPS13> max2_blocks(inner.points);
+        for (IDX block = 0; block < len; block += 16384) {
+            fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS13> max2_lanes;
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<float, VEC> product5_in[ITEMS];
+                fuse_pack<fuse_f16, VEC> bias_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<STEP_2>(product5_in[i], product5_row + fuse_along<RANK, STEP_2>(e, inner, product5_strides), product5_strides.axis[RANK + INNER_RANK - 1]);
+                        fuse_read<STEP_3>(bias_in[i], bias_row + fuse_along<RANK, STEP_3>(e, inner, bias_strides), bias_strides.axis[RANK + INNER_RANK - 1]);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const long long position = position_row + fuse_along<RANK, STEP_0>(e + v, inner, position_strides);
+                        const long long position2 = position2_row + fuse_along<RANK, STEP_1>(e + v, inner, position2_strides);
+                        const bool le = position <= position2;
+                        const float product5 = fuse_to_compute(product5_in[i][v]);
+                        const float sqrt2 = fuse_sqrt(extent);
+                        const float recip = 1.0f / sqrt2;
+                        const float mul = product5 * recip;
+                        const float bias = fuse_to_compute(bias_in[i][v]);
+                        const float cast = bias;
+                        const float add = mul + cast;
+                        const float where_cond = (le ? add : __int_as_float(0xff800000));
+                        max2_lanes.add(i, v, fuse_largest<float>::of(where_cond, e + v));
+                    }
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            max2_blocks.push(max2_lanes);
+        }
+        const float max2 = fuse_largest<float>::value(max2_blocks.total());
+        const bool eq = max2 == __int_as_float(0xff800000);
+        const float where_cond2 = (eq ? 0.0f : max2);
+        constexpr int GROUPS20 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_blocks<20, fuse_sum<float>, TEAM, VEC, GROUPS20> sum_blocks(inner.points);
+        for (IDX block = 0; block < len; block += 16384) {
+            fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS20> sum_lanes;
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<float, VEC> product5_in[ITEMS];
+                fuse_pack<fuse_f16, VEC> bias_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<STEP_2>(product5_in[i], product5_row + fuse_along<RANK, STEP_2>(e, inner, product5_strides), product5_strides.axis[RANK + INNER_RANK - 1]);
+                        fuse_read<STEP_3>(bias_in[i], bias_row + fuse_along<RANK, STEP_3>(e, inner, bias_strides), bias_strides.axis[RANK + INNER_RANK - 1]);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const long long position = position_row + fuse_along<RANK, STEP_0>(e + v, inner, position_strides);
+                        const long long position2 = position2_row + fuse_along<RANK, STEP_1>(e + v, inner, position2_strides);
+                        const bool le = position <= position2;
+                        const float product5 = fuse_to_compute(product5_in[i][v]);
+                        const float sqrt2 = fuse_sqrt(extent);
+                        const float recip = 1.0f / sqrt2;
+                        const float mul = product5 * recip;
+                        const float bias = fuse_to_compute(bias_in[i][v]);
+                        const float cast = bias;
+                        const float add = mul + cast;
+                        const float where_cond = (le ? add : __int_as_float(0xff800000));
+                        const float sub = where_cond - where_cond2;
+                        const float exp3 = fuse_exp(sub);
+                        sum_lanes.add(i, v, fuse_sum<float>::of(exp3, e + v));
+                    }
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            sum_blocks.push(sum_lanes);
+        }
+        const float sum = fuse_sum<float>::value(sum_blocks.total());
+        const float where_cond3 = (eq ? 1.0f : sum);
+        for (IDX block = 0; block < len; block += 16384) {
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<float, VEC> product5_in[ITEMS];
+                fuse_pack<fuse_f16, VEC> bias_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<STEP_2>(product5_in[i], product5_row + fuse_along<RANK, STEP_2>(e, inner, product5_strides), product5_strides.axis[RANK + INNER_RANK - 1]);
+                        fuse_read<STEP_3>(bias_in[i], bias_row + fuse_along<RANK, STEP_3>(e, inner, bias_strides), bias_strides.axis[RANK + INNER_RANK - 1]);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+                    float cast30_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const long long position = position_row + fuse_along<RANK, STEP_0>(e + v, inner, position_strides);
+                        const long long position2 = position2_row + fuse_along<RANK, STEP_1>(e + v, inner, position2_strides);
+                        const bool le = position <= position2;
+                        const float product5 = fuse_to_compute(product5_in[i][v]);
+                        const float sqrt2 = fuse_sqrt(extent);
+                        const float recip = 1.0f / sqrt2;
+                        const float mul = product5 * recip;
+                        const float bias = fuse_to_compute(bias_in[i][v]);
+                        const float cast = bias;
+                        const float add = mul + cast;
+                        const float where_cond = (le ? add : __int_as_float(0xff800000));
+                        const float sub = where_cond - where_cond2;
+                        const float exp3 = fuse_exp(sub);
+                        const float div = exp3 / where_cond3;
+                        const float cast2 = div;
+                        cast30_out[v] = cast2;
+                    }
+                    fuse_write<STEP_4>(cast30_row + fuse_along<RANK, STEP_4>(e, inner, cast30_strides), cast30_out, cast30_strides.axis[RANK + INNER_RANK - 1]);
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+        }
+    }
+}
+#endif
+#endif
+
+#if defined(KERNEL_k2_matmul)
+// k2_matmul: map[q.0, q.1, v.2] cast32 = f16(product)
+//   src/lib.rs:2  scaled_dot_product_attention(..)
+#if defined(HALVES)
+extern "C" __global__ void __launch_bounds__(384, 1) k2_matmul(
+    const fuse_f16* left,
+    const fuse_matrix left_strides,
+    const fuse_f16* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    fuse_f16* cast32_ptr,
+    const fuse_strides<RANK> cast32_strides,
+    float* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_halves<fuse_f16, HALVES, LEFT, RIGHT> tile;
+    extern __shared__ uint4 fuse_shared[];
+    tile work(fuse_shared);
+    if (tile::feeds()) {
+        tile::few_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            work.feed(part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+        }
+    } else {
+        tile::many_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            float product[HALVES / 2] = {};
+            work.multiply(product, part.left(left, left_strides, shape));
+            fuse_turn<HALVES> turn(work.shared.turn);
+#pragma unroll
+            for (int piece = 0; piece < turn.PIECES; piece += 2) {
+#pragma unroll
+                for (int access = 0; access < 2 * turn.ACCESSES; ++access) {
+                    if (access % turn.ACCESSES == 0) turn.put(product, piece + access / turn.ACCESSES);
+                    const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
+                    if (m >= shape.m || n >= shape.n) continue;
+                    const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+                    float value[VEC];
+                    turn.get(value, access);
+                    float cast32_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const float product2 = value[v];
+                        const float cast = product2;
+                        cast32_out[v] = cast;
+                    }
+                    fuse_write<STEP_0>(cast32_ptr + fuse_offset<STEP_0>(at, cast32_strides), cast32_out, cast32_strides.axis[RANK - 1]);
+                }
+            }
+        }
+    }
+}
+#else
+extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k2_matmul(
+    const fuse_f16* left,
+    const fuse_matrix left_strides,
+    const fuse_f16* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    fuse_f16* cast32_ptr,
+    const fuse_strides<RANK> cast32_strides,
+    float* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_product<fuse_f16, TILE, LEFT, RIGHT> tile;
+    const fuse_part<TILE, TILE> part(blockIdx.x, shape);
+    float product[tile::ROWS][tile::COLUMNS] = {};
+    fuse_multiply<tile>(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+#pragma unroll
+    for (int i = 0; i < tile::ROWS; ++i) {
+#pragma unroll
+        for (int access = 0; access < tile::COLUMNS / VEC; ++access) {
+            const int j = access * VEC;
+            const long long m = part.m + tile::row(i), n = part.n + tile::column(j);
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+            float cast32_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float product2 = product[i][j + v];
+                const float cast = product2;
+                cast32_out[v] = cast;
+            }
+            fuse_write<STEP_0>(cast32_ptr + fuse_offset<STEP_0>(at, cast32_strides), cast32_out, cast32_strides.axis[RANK - 1]);
+        }
+    }
+}
+#endif
+#endif
+
+#if defined(KERNEL_k0_attention)
+// k0_attention: map[q.0, q.1, k.1] cast30 = add(mul(product, recip(sqrt(q.2))), f32(bias))
+//   src/lib.rs:2  scaled_dot_product_attention(..)
+extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_attention(
+    const fuse_f16* of_queries,
+    const fuse_heads of_queries_strides,
+    const fuse_f16* of_keys,
+    const fuse_heads of_keys_strides,
+    const fuse_f16* of_values,
+    const fuse_heads of_values_strides,
+    fuse_f16* of_result,
+    const fuse_heads of_result_strides,
+    const fuse_attention_shape shape,
+    unsigned* counters,
+    const fuse_f16* bias_ptr,
+    const fuse_strides<RANK> bias_strides,
+    const long long extent_size) {
+    fuse_behind();
+    const float extent = (float)extent_size;
+    const float sqrt2 = fuse_sqrt(extent);
+    const float recip = 1.0f / sqrt2;
+    // What becomes of the product of query m and key n.
+    const auto to_score = [&](const int (&batch)[3], const float product, const int m, const int n) -> float {
+        const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
+        const float product2 = product;
+        const float mul = product2 * recip;
+        const float bias = fuse_to_compute(*(bias_ptr + fuse_offset(at, bias_strides)));
+        const float cast = bias;
+        const float add = mul + cast;
+        return add;
+    };
+    typedef fuse_attention<fuse_f16, fuse_f16, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, true, true, false> attend;
+    attend::run({of_queries, of_queries_strides}, {of_keys, of_keys_strides}, {of_values, of_values_strides}, of_result, of_result_strides,
+                shape, counters, 1.0f, to_score);
+}
+#endif
+

@@ -1,0 +1,232 @@
+//! Attention in one kernel of a GPU, against a softmax in f64 on the processor.
+
+use super::order::noise;
+use super::{Case, call, op, values};
+use crate::cuda::Context;
+use crate::device::Device;
+use crate::exec::Program;
+use crate::raw::RawTensor;
+use fuse_compiler::op::{Attr, Build, Literal, Op};
+use fuse_compiler::types::DType::{self, BF16, Bool, F16};
+use fuse_compiler::{optimise, schedule};
+
+/// Batches, heads, queries, keys, depth, columns of values.
+type Extents = [usize; 6];
+
+/// Single tiles and many, ragged ones, every way heads are padded, more keys than queries and fewer.
+const EXTENTS: [Extents; 12] = [
+    [1, 1, 1, 1, 8, 8],
+    [2, 3, 64, 128, 64, 64],
+    [1, 2, 200, 333, 64, 64],
+    [2, 2, 300, 150, 32, 32],
+    [1, 3, 129, 257, 128, 128],
+    [2, 5, 513, 513, 64, 64],
+    [1, 2, 70, 300, 80, 80],
+    [1, 2, 130, 200, 96, 64],
+    [1, 2, 130, 200, 128, 40],
+    [1, 1, 200, 200, 192, 192],
+    [1, 2, 150, 170, 256, 256],
+    [22, 12, 384, 70, 24, 24],
+];
+
+/// What a score may be masked with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mask {
+    None,
+    /// Of queries and keys, the same for all heads; the first query attends to nothing.
+    Pairs,
+    /// Of keys, another in every batch.
+    Keys,
+    /// Added to every score.
+    Bias,
+}
+
+/// How queries, keys and values lie.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Lie {
+    Dense,
+    /// Heads of one projection `[b, s, h, d]`, as a linear layer writes it.
+    Projected,
+    /// All heads have the same keys and values.
+    Shared,
+}
+
+/// How attention is written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Form {
+    /// As one op, causal or not.
+    Op(bool),
+    /// As products and a softmax, scaled in between.
+    Written,
+    /// With a score that depends on the distance of the positions and is bent by a function.
+    Bent,
+}
+
+fn view(x: &RawTensor, axes: [isize; 4]) -> RawTensor {
+    x.with_layout(x.layout().permute(&axes).unwrap())
+}
+
+/// `[b, h, s, d]`
+fn heads(dtype: DType, [b, h, s, d]: [usize; 4], lie: Lie) -> RawTensor {
+    match lie {
+        Lie::Dense => noise(dtype, &[b, h, s, d]),
+        Lie::Projected => view(&noise(dtype, &[b, s, h, d]), [0, 2, 1, 3]),
+        Lie::Shared => {
+            let one = noise(dtype, &[b, 1, s, d]);
+            one.with_layout(one.layout().broadcast_to(&[b, h, s, d]).unwrap())
+        }
+    }
+}
+
+fn mask(dtype: DType, mask: Mask, [b, h, m, n, ..]: Extents) -> Option<RawTensor> {
+    let spread = |x: RawTensor| x.with_layout(x.layout().broadcast_to(&[b, h, m, n]).unwrap());
+    let bools = |dims: &[usize], passes: &dyn Fn(usize) -> bool| {
+        let all: Vec<bool> = (0..dims.iter().product()).map(passes).collect();
+        RawTensor::from_slice(&all, dims).unwrap()
+    };
+    match mask {
+        Mask::None => None,
+        Mask::Pairs => Some(spread(bools(&[m, n], &|i| i % 3 != 0 && i >= n))),
+        Mask::Keys => Some(spread(bools(&[b, 1, 1, n], &|i| i % n <= n / 2))),
+        Mask::Bias => Some(noise(dtype, &[b, h, m, n])),
+    }
+}
+
+fn case(dtype: DType, extents: Extents, mask: Mask, form: Form) -> Case {
+    let [b, h, m, n, depth, columns] = extents;
+    let mut inputs =
+        vec![(dtype, vec![b, h, m, depth]), (dtype, vec![b, h, n, depth]), (dtype, vec![b, h, n, columns])];
+    let masked = (mask != Mask::None).then(|| (if mask == Mask::Bias { dtype } else { Bool }, vec![b, h, m, n]));
+    inputs.extend(masked);
+    let inputs: Vec<(DType, &[usize])> = inputs.iter().map(|(dtype, dims)| (*dtype, dims.as_slice())).collect();
+    Case::new(&inputs, |g, x| {
+        if let Form::Op(causal) = form {
+            return vec![op(g, "scaled_dot_product_attention", x, &[Attr::Bool(causal)])];
+        }
+        let turned = op(g, "transpose", &[x[1]], &[Attr::Int(-2), Attr::Int(-1)]);
+        let mut scores = op(g, "matmul", &[x[0], turned], &[]);
+        let attrs = [Attr::Lit(Literal::Float(0.125)), Attr::DType(dtype)];
+        let scale = g.push(Op::named("constant"), &[], attrs.to_vec());
+        scores = op(g, "mul", &[scores, scale], &[]);
+        if form == Form::Bent {
+            scores = op(g, "tanh", &[scores], &[]);
+            scores = op(g, "add", &[scores, scores], &[]);
+        }
+        if let Some(mask) = x.get(3).filter(|_| mask == Mask::Bias) {
+            scores = op(g, "add", &[scores, *mask], &[]);
+        }
+        let weights = op(g, "softmax", &[scores], &[Attr::Int(-1)]);
+        vec![op(g, "matmul", &[weights, x[2]], &[])]
+    })
+}
+
+fn program(case: &Case) -> Program {
+    let guessed = optimise::assume(&case.graph).unwrap_or_else(|| case.graph.clone());
+    let graph = optimise::run(guessed, optimise::Options::default());
+    let plan = schedule::run(&graph, schedule::Options::default());
+    assert_eq!(plan.fused.len(), 1, "{}", fuse_compiler::plan::print::plan(&plan));
+    Program::new(&plan, &[])
+}
+
+/// The result, and the sum of the weighted values' sizes, which errors are measured by.
+fn reference(inputs: &[RawTensor], extents: Extents, mask: Mask, form: Form) -> Vec<(f64, f64)> {
+    let [b, h, m, n, depth, columns] = extents;
+    let all: Vec<Vec<f64>> = inputs.iter().map(values).collect();
+    let mut out = Vec::new();
+    for head in 0..b * h {
+        for query in 0..m {
+            let score = |key: usize| {
+                let (q, k) = (&all[0][(head * m + query) * depth..], &all[1][(head * n + key) * depth..]);
+                let product: f64 = (0..depth).map(|d| q[d] * k[d]).sum();
+                let scaled = match form {
+                    Form::Op(_) => product / (depth as f64).sqrt(),
+                    Form::Written => product * 0.125,
+                    Form::Bent => 2.0 * (product * 0.125).tanh(),
+                };
+                let masked = |key: usize| all[3][(head * m + query) * n + key];
+                match mask {
+                    _ if form == Form::Op(true) && key > query => f64::NEG_INFINITY,
+                    Mask::None => scaled,
+                    Mask::Bias => scaled + masked(key),
+                    Mask::Pairs | Mask::Keys if masked(key) == 0.0 => f64::NEG_INFINITY,
+                    Mask::Pairs | Mask::Keys => scaled,
+                }
+            };
+            let scores: Vec<f64> = (0..n).map(score).collect();
+            let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let exps: Vec<f64> =
+                scores.iter().map(|s| if largest == f64::NEG_INFINITY { 0.0 } else { (s - largest).exp() }).collect();
+            let sum: f64 = exps.iter().sum::<f64>().max(1e-300);
+            for column in 0..columns {
+                let weighted = |key: usize| exps[key] / sum * all[2][(head * n + key) * columns + column];
+                let (result, size) = (0..n).map(weighted).fold((0.0, 0.0), |(r, s), x: f64| (r + x, s + x.abs()));
+                out.push((result, size));
+            }
+        }
+    }
+    out
+}
+
+fn check(dtype: DType, extents: Extents, masked: Mask, form: Form, lie: Lie) {
+    let Ok(cuda) = Device::cuda(0) else { return };
+    let [b, h, m, n, depth, columns] = extents;
+    let shared = |lie| if lie == Lie::Shared { Lie::Dense } else { lie };
+    let mut inputs = vec![
+        heads(dtype, [b, h, m, depth], shared(lie)),
+        heads(dtype, [b, h, n, depth], lie),
+        heads(dtype, [b, h, n, columns], lie),
+    ];
+    inputs.extend(mask(dtype, masked, extents));
+    let case = case(dtype, extents, masked, form);
+    let program = program(&case);
+    let what = format!("{dtype:?} {extents:?} {masked:?} {form:?} {lie:?}");
+    let want = reference(&inputs, extents, masked, form);
+    // One rounding of the weights, one of the result; where it is written out, scores are rounded too, which are at most 3
+    // and rounded three times.
+    let unit = if dtype == BF16 { 2f64.powi(-8) } else { 2f64.powi(-11) };
+    let rounded = if matches!(form, Form::Op(_)) { 1.0 } else { 12.0 };
+    // The first call runs step by step, the next ones by a tape.
+    for _ in 0..3 {
+        let got = call(&case, &program, &inputs, cuda).unwrap().remove(0);
+        assert_eq!(got.shape(), [b, h, m, columns], "{what}");
+        for (i, (got, (want, size))) in values(&got).into_iter().zip(&want).enumerate() {
+            let room = unit * (rounded * size + want.abs()) + 1e-6;
+            assert!((got - want).abs() <= room, "{what}: element {i} is {got}, not {want}, with room for {room:e}");
+        }
+    }
+    let is_hopper = Context::get(0).unwrap().facts().target().capability == 90;
+    assert_eq!(program.functions.has_loaded("attention"), is_hopper, "{what}");
+}
+
+#[test]
+fn one_op_over_sizes_and_masks() {
+    for (k, extents) in EXTENTS.into_iter().enumerate() {
+        // Compiling a kernel takes longer than all it is called for.
+        let (dtype, lie) = ([BF16, F16][k / 2 % 2], [Lie::Dense, Lie::Projected, Lie::Shared][k % 3]);
+        check(dtype, extents, Mask::None, Form::Op(k % 2 == 1), lie);
+        check(dtype, extents, [Mask::Pairs, Mask::Keys, Mask::Bias][k % 3], Form::Op(k % 2 == 0), lie);
+    }
+}
+
+#[test]
+fn every_mask_over_every_layout() {
+    for masked in [Mask::None, Mask::Pairs, Mask::Keys, Mask::Bias] {
+        for lie in [Lie::Dense, Lie::Projected, Lie::Shared] {
+            for causal in [false, true] {
+                check(BF16, [2, 3, 140, 270, 64, 64], masked, Form::Op(causal), lie);
+            }
+        }
+    }
+}
+
+#[test]
+fn written_out_with_scores_of_ones_own() {
+    for dtype in [BF16, F16] {
+        for extents in [[2, 3, 200, 130, 64, 64], [1, 2, 129, 300, 128, 128]] {
+            for masked in [Mask::None, Mask::Bias] {
+                check(dtype, extents, masked, Form::Written, Lie::Projected);
+                check(dtype, extents, masked, Form::Bent, Lie::Dense);
+            }
+        }
+    }
+}
