@@ -6,6 +6,7 @@ mod programs;
 
 use expect_test::expect_file;
 use fuse_compiler::emit::cuda;
+use fuse_compiler::plan::Step;
 
 /// One program for every kind of kernel.
 const REVIEWED: [&str; 15] = [
@@ -52,5 +53,21 @@ fn every_kernel_first_waits_for_the_one_before_it() {
                 &body.0[..body.0.len().min(80)]
             );
         }
+    }
+}
+
+/// What the text of a product calls its own must not be what a user calls a value.
+#[test]
+fn a_value_called_like_a_local_of_the_text_has_another_name_there() {
+    let (_, plan) = programs::all().into_iter().find(|(name, _)| *name == "linear_relu_f32").expect("it is there");
+    for word in ["part", "strip", "strips", "tile", "turn", "piece", "work", "value", "access", "product", "THIRDS"] {
+        let mut plan = plan.clone();
+        for step in &mut plan.steps {
+            let Step::Matmul(matmul) = step else { continue };
+            matmul.epilogue.stmts.iter_mut().for_each(|stmt| stmt.name = Some(word.to_owned()));
+        }
+        let text = cuda::text(&plan);
+        assert!(text.contains(&format!("const float {word}2 =")), "{word} is no name of the text");
+        assert!(!text.contains(&format!("const float {word} =")), "{word}");
     }
 }

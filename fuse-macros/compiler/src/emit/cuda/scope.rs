@@ -9,7 +9,7 @@ use crate::plan::{Expr, Kernel, LeafSource, Level, Phases, Plan, StmtId};
 use crate::types::DType;
 
 /// What the text and its helpers use themselves, C++ keywords, and CUDA functions that op texts may call.
-const RESERVED: &str = "RANK INNER_RANK VEC IDX TEAM ITEMS WHOLE STREAM SPLIT TILE FEW PASSES ACROSS DOWN KEPT LEGS LEFT RIGHT THREADS GROUPS UNROLL part first access accesses at live row rows lane len \
+const RESERVED: &str = "RANK INNER_RANK VEC IDX TEAM ITEMS WHOLE STREAM SPLIT TILE FEW PASSES ACROSS DOWN KEPT LEGS LEFT RIGHT THREADS GROUPS UNROLL THIRDS HALVES LIST part work turn piece value first access accesses at live row rows lane len \
     outer inner u v e i j k m n base block blocks chunk chunks counters fault call seed list member item column columns tile tiles product shape left right \
     start end batch of_queries of_keys of_values of_result of_queries_strides of_keys_strides of_values_strides of_result_strides \
     HEAD_DEPTH HEAD_COLUMNS HEAD_GROUPS HEAD_KEYS attend to_score alignas asm auto bool step whole next more leg arrivals lanes_room turned pack strip strips parts break case catch char class const constexpr continue default delete do double else enum explicit \
