@@ -79,6 +79,8 @@ template <class T, int SIZE, int L, int R> struct fuse_halves {
         unsigned before = 0;
         for (int k = 0; k < (int)left.k_end; k += DEPTH) {
             shared.ring.await(shared.ring.full[lap.stage], lap.parity);
+            // What was copied is read by tensor cores.
+            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
             const Stage& stage = shared.stage[lap.stage];
             const unsigned char* rows = stage.left + (threadIdx.x / 128 - 1) * 8192;
             fuse_wgmma_begin();

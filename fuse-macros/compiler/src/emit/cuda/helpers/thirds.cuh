@@ -37,7 +37,7 @@ struct fuse_least {
 // multiply. L and R say how the operands lie, as in `fuse_packs`; unless it is 0, the number of inner positions is a multiple of 8.
 template <int SIZE, int L, int R> struct fuse_thirds {
     typedef fuse_part<128, SIZE> Part;
-    static constexpr int DEPTH = 16, STAGES = 4, SUM = 64, SUMS = SIZE / SUM;
+    static constexpr int DEPTH = 16, STAGES = 4, MARKS = STAGES + 2, SUM = 64, SUMS = SIZE / SUM;
     // As many steps as there are registers for before sums are awaited.
     static constexpr int STEPS = SIZE > 128 ? 1 : 2;
     // 16 bytes of a column's neighbours along k lie next to each other, and the next 16 so far on, in different banks.
@@ -46,8 +46,9 @@ template <int SIZE, int L, int R> struct fuse_thirds {
     struct Shared {
         unsigned char stage[STAGES][2][3 * PART];
         fuse_ring<STAGES> ring;
-        // The numbers of the last tiles, even and odd ones, in which the right operand has tiny values.
-        unsigned tiny[2];
+        // The numbers of the last tiles in which the right operand has tiny values. A tile's mark is read when its last stage has
+        // been given back, and by then those who feed may have filled all stages with one tile each.
+        unsigned tiny[MARKS];
         typename fuse_turn<SIZE>::Shared turn;
     };
 
@@ -59,7 +60,7 @@ template <int SIZE, int L, int R> struct fuse_thirds {
     {
         if (threadIdx.x == 0) {
             shared.ring.open(128, 2);
-            shared.tiny[0] = shared.tiny[1] = 0;
+            for (unsigned& mark : shared.tiny) mark = 0;
         }
         __syncthreads();
     }
@@ -138,7 +139,7 @@ template <int SIZE, int L, int R> struct fuse_thirds {
                     read(of[step][pack], from[pack], right, k + (2 + step) * DEPTH + half(pack) * 8);
                 }
             }
-            if (least.is_tiny()) shared.tiny[number % 2] = number;
+            if (least.is_tiny()) shared.tiny[number % MARKS] = number;
             // What was written is read by tensor cores.
             asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
             shared.ring.arrive(shared.ring.full[lap.stage]);
@@ -250,7 +251,7 @@ template <int SIZE, int L, int R> struct fuse_thirds {
             }
             lap.next();
         }
-        bool again = rows.least.is_tiny() || shared.tiny[number % 2] == number;
+        bool again = rows.least.is_tiny() || shared.tiny[number % MARKS] == number;
 #pragma unroll
         for (int j = 0; j < SIZE / 2; ++j) again |= !(fabsf(product[j]) <= 3.402823466e38f);
         if (__any_sync(~0u, again)) multiply_plainly(product, left, right);
