@@ -9,7 +9,7 @@ use crate::diag::Break;
 use crate::graph::Place;
 use crate::options::{GRAPHS_IN_ALL, GRAPHS_OF_A_PLAN, Mode};
 use crate::plan::abi::Texts;
-use crate::plan::{Attention, BufId, Kernel, Plan, Step, print};
+use crate::plan::{Attention, BufId, Plan, Step, print};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -185,14 +185,17 @@ fn together(plan: &Plan, attention: &Attention) -> String {
 }
 
 fn step_report(plan: &Plan, step: &Step) -> KernelReport {
-    let (kernel, domain, program): (&Kernel, String, String) = match step {
+    let (kernel, domain, program) = match step {
         Step::Kernel(kernel) => (kernel, print::domain(plan, kernel), print::kernel(plan, kernel)),
         Step::Matmul(matmul) => (&matmul.epilogue, print::product(plan, matmul), print::matmul(plan, matmul)),
+    };
+    let variants = match step {
+        Step::Kernel(kernel) => Texts::most(kernel),
+        Step::Matmul(matmul) => Texts::most_of_product(matmul.dtype),
     };
     let mut ops: Vec<Place> = kernel.ops.iter().map(|p| place(plan, *p)).collect();
     ops.dedup();
     let (read, written) = bytes::moved(plan, step);
-    let variants = Texts::most(kernel);
     KernelReport { name: kernel.name.clone(), domain, program, ops, read, written, variants }
 }
 

@@ -6,6 +6,7 @@
 
 use super::{Geometry, Variant, is_turnable, splittable};
 use crate::plan::{Kernel, Kind, Phases};
+use crate::types::DType;
 
 /// So many layouts of a kernel have a text of their own.
 const OWN: usize = 8;
@@ -55,6 +56,18 @@ impl Texts {
             Kind::Row if splittable(&Phases::of(kernel)) => 2,
             Kind::Map => 1 << kernel.leaves.iter().filter(|leaf| is_turnable(kernel, leaf)).count(),
             _ => 1,
+        };
+        OWN + SHARED * grids
+    }
+
+    /// The same of a product: plain tiles, strips of few rows, floats in thirds, and halves in either order of either operand.
+    pub fn most_of_product(dtype: DType) -> usize {
+        let grids = match dtype {
+            DType::F32 => 3,
+            DType::F16 | DType::BF16 => 5,
+            DType::F64 | DType::I32 | DType::I64 => 2,
+            DType::U8 | DType::Bool => 1,
+            DType::Param(_) | DType::Compute(_) => 7,
         };
         OWN + SHARED * grids
     }
