@@ -3,6 +3,7 @@
 use super::bind::{Bound, WIDEST, bind};
 use super::call::CudaCall;
 use super::launch::launch_kernel;
+use crate::cuda;
 use crate::error::Result;
 use crate::exec::buffers::Buffers;
 use crate::log::{self, Topic};
@@ -18,9 +19,13 @@ pub(super) fn launch_attention(
     buffers: &mut Buffers<'_>,
 ) -> Result<bool> {
     let Some(heads) = Heads::find(call, plan, fused, buffers)? else { return Ok(false) };
+    let prepared = match call.functions.prepare_attention(call, fused, &heads.axes) {
+        Ok(prepared) => prepared,
+        // Where there is nothing to compile it with, the steps may have been compiled ahead.
+        Err(_) if !cuda::compiles() => return Ok(false),
+        Err(error) => return Err(error),
+    };
     log::line(Topic::Launch, format_args!("{} in one kernel", fused.score.name));
-    // Where there is nothing to compile it with, the steps may have been compiled ahead.
-    let Ok(prepared) = call.functions.prepare_attention(call, fused, &heads.axes) else { return Ok(false) };
     prepared.launch(call, &fused.score, &heads.score, &heads.matrices.each_ref().map(RawTensor::address))?;
     let (_, _, values) = fused.steps.steps(plan);
     values.lib.rest.as_ref().map_or(Ok(()), |rest| launch_kernel(call, rest, buffers))?;

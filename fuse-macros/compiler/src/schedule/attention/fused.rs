@@ -52,8 +52,10 @@ impl Softmax {
         let [of, shift] = side.apply(shifted, "sub")?[..] else { return None };
         let largest = side.reduction(shift, Reduction::Max);
         let plain = largest == Some(of) && side.reduction(sum, Reduction::Sum) == Some(exps);
-        let is_guarded =
-            || side.is_guarded(shift, 0.0, of, Reduction::Max) && side.is_guarded(sum, 1.0, exps, Reduction::Sum);
+        let is_guarded = || {
+            side.is_guarded(shift, 0.0, (of, Reduction::Max), of)
+                && side.is_guarded(sum, 1.0, (exps, Reduction::Sum), of)
+        };
         let is_f32 = matches!(kernel.stmt(of).dtype, DType::F32 | DType::Compute(_));
         match (is_f32, plain) {
             (true, true) => Some(Softmax { of, empty_is_zero: false }),
@@ -104,13 +106,13 @@ impl Side<'_> {
         }
     }
 
-    /// Whether a statement reduces something, but is another value where all scores are -inf.
-    fn is_guarded(&self, s: StmtId, otherwise: f64, of: StmtId, reduction: Reduction) -> bool {
+    /// Whether a statement reduces something, but is another value where all of these scores are -inf.
+    fn is_guarded(&self, s: StmtId, otherwise: f64, (of, reduction): (StmtId, Reduction), scores: StmtId) -> bool {
         let Some(&[nothing, other, value]) = self.apply(s, "where_cond") else { return false };
         let Some(&[largest, never]) = self.apply(nothing, "eq") else { return false };
         self.constant(other) == Some(otherwise)
             && self.reduction(value, reduction) == Some(of)
-            && self.reduction(largest, Reduction::Max).is_some()
+            && self.reduction(largest, Reduction::Max) == Some(scores)
             && self.constant(never) == Some(f64::NEG_INFINITY)
     }
 
@@ -126,8 +128,19 @@ impl Side<'_> {
     fn is_positive(&self, s: StmtId) -> bool {
         match self.expr(s) {
             Expr::Const(Literal::Float(value)) => *value > 0.0 && value.is_finite(),
+            Expr::Apply(op, args) => match op.name {
+                "recip" | "rsqrt" => self.is_positive(args[0]) || self.is_of_size(args[0]),
+                name => name == "sqrt" && self.is_positive(args[0]),
+            },
+            _ => false,
+        }
+    }
+
+    /// Whether a value is a size or a root of one, which may be 0.
+    fn is_of_size(&self, s: StmtId) -> bool {
+        match self.expr(s) {
             Expr::Size(_) => true,
-            Expr::Apply(op, args) => matches!(op.name, "sqrt" | "recip" | "rsqrt") && self.is_positive(args[0]),
+            Expr::Apply(op, args) => op.name == "sqrt" && self.is_of_size(args[0]),
             _ => false,
         }
     }
