@@ -248,3 +248,13 @@ fn a_model_is_updated_as_a_whole() {
     assert_eq!(model[1].weight.to_vec(), [0.75; 4]);
     assert_eq!(model[0].bias.as_ref().unwrap().to_vec(), [0.75; 2]);
 }
+
+#[test]
+fn settings_that_contradict_each_other_fail_before_the_step_counts() {
+    let mut w = Tensor::<f32, 1>::ones([3], device());
+    let grad = w.clone();
+    let mut opt = Sgd::new(0.1).nesterov();
+    let error = opt.try_step(&mut w, &grad).expect_err("there is no momentum");
+    assert!(error.to_string().contains("nesterov needs momentum"), "{error}");
+    assert_eq!((opt.steps(), w.to_vec()), (0, vec![1.0; 3]));
+}

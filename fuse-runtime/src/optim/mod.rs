@@ -134,6 +134,7 @@ impl<R: Rule> Optimizer<R> {
     /// Updates parameters with gradients that fit.
     fn update(&mut self, mut parameters: impl Parameters, gradients: &[RawTensor], scale: &Scale) -> Result<()> {
         let Some(device) = gradients.first().map(RawTensor::device) else { return Ok(()) };
+        self.rule.check()?;
         self.state.prepare(&parameters, self.rule.states(), device)?;
         let Optimizer { rule, lr, state: State { step, slots }, .. } = self;
         let step = step.as_mut().expect("the state was prepared above");

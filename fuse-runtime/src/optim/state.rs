@@ -1,6 +1,6 @@
 //! What an optimiser keeps from step to step.
 
-use super::{Optimizer, Parameters, methods::Rule, tensors};
+use super::{Optimizer, Parameters, methods::Rule, tensors, told};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::raw::RawTensor;
@@ -22,6 +22,7 @@ pub(super) struct Slot {
     name: String,
     shape: Vec<usize>,
     dtype: DType,
+    device: Device,
     /// The f32 copy of a half.
     pub master: Option<RawTensor>,
     /// One for each name of [`Rule::states`].
@@ -48,9 +49,9 @@ impl State {
         match self.slots.iter().zip(parameters).find(|(slot, (_, parameter))| !slot.fits(parameter)) {
             None => Ok(()),
             Some((slot, (name, parameter))) => {
-                let now = format!("parameter `{name}` is {}{:?}", parameter.dtype(), parameter.shape());
-                let was = format!("where the last step had {}{:?}", slot.dtype, slot.shape);
-                Err(Error::shape("step", format!("{now}, {was}")))
+                let was = format!("{}{:?} on {}", slot.dtype, slot.shape, slot.device);
+                let text = format!("parameter `{name}` is {}, where the last step had {was}", told(parameter));
+                Err(Error::shape("step", text))
             }
         }
     }
@@ -63,11 +64,12 @@ impl Slot {
         let dtype = if master.is_some() { DType::F32 } else { parameter.dtype() };
         let values = states.iter().map(|_| zeros(dtype, parameter.shape(), parameter.device()));
         let (name, shape) = (name.to_owned(), parameter.shape().to_vec());
-        Ok(Slot { name, shape, dtype: parameter.dtype(), master, values: values.collect::<Result<_>>()? })
+        let (dtype, device) = (parameter.dtype(), parameter.device());
+        Ok(Slot { name, shape, dtype, device, master, values: values.collect::<Result<_>>()? })
     }
 
     fn fits(&self, parameter: &RawTensor) -> bool {
-        (self.dtype, self.shape.as_slice()) == (parameter.dtype(), parameter.shape())
+        (self.dtype, self.shape.as_slice(), self.device) == (parameter.dtype(), parameter.shape(), parameter.device())
     }
 }
 

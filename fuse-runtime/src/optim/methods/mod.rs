@@ -18,6 +18,11 @@ pub trait Rule {
     /// What is kept for each parameter, by PyTorch's names.
     fn states(&self) -> &'static [&'static str];
 
+    /// Fails where the settings contradict each other.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// What a step, which was counted already, needs to know.
     fn facts(&self, lr: f64, step: &Tensor<f64, 0>) -> Result<Self::Facts>;
 

@@ -2,7 +2,7 @@
 
 use super::{Now, Rule};
 use crate::dtype::Float;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::optim::flat::Flat;
 use crate::optim::{Optimizer, Scale, rules};
 use crate::tensor::Tensor;
@@ -58,8 +58,7 @@ impl Sgd {
 
     /// Takes the step from where the momentum leads, after Nesterov.
     ///
-    /// # Panics
-    /// In the first step, if there is no momentum or dampening, as PyTorch does.
+    /// A step fails if there is no momentum, or dampening; PyTorch says so when the optimiser is made.
     pub fn nesterov(mut self) -> Self {
         self.rule.nesterov = true;
         self
@@ -79,11 +78,14 @@ impl Rule for SgdRule {
         if self.momentum == 0.0 { &[] } else { &["momentum_buffer"] }
     }
 
+    fn check(&self) -> Result<()> {
+        if self.nesterov && !(self.momentum > 0.0 && self.dampening == 0.0) {
+            return Err(Error::shape("step", "nesterov needs momentum and no dampening".to_owned()));
+        }
+        Ok(())
+    }
+
     fn facts(&self, _: f64, step: &Tensor<f64, 0>) -> Result<Self::Facts> {
-        assert!(
-            !self.nesterov || (self.momentum > 0.0 && self.dampening == 0.0),
-            "nesterov needs momentum and no dampening"
-        );
         rules::freshness(step, 1.0 - self.dampening)
     }
 
