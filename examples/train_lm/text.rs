@@ -71,9 +71,11 @@ impl Corpus {
 
     /// Random windows and, for each of their characters, the one that follows.
     pub fn batch(&self, rows: usize, context: usize, generator: &mut Generator) -> (Tensor<i64, 2>, Tensor<i64, 2>) {
-        let starts = generator.scope(|| Tensor::<f32, 1>::rand([rows], Device::cpu()));
-        let last = (self.numbers.numel() - context) as f32;
-        let starts: Vec<i64> = starts.to_vec().iter().map(|share| (share * last) as i64).collect();
+        // A random number has 24 bits, and a text may have more characters than that tells apart.
+        let shares = generator.scope(|| Tensor::<f32, 2>::rand([rows, 2], Device::cpu())).to_vec();
+        let windows_there = (self.numbers.numel() - context) as f64;
+        let start = |share: &[f32]| (f64::from(share[0]) + f64::from(share[1]) / f64::from(1 << 24)) * windows_there;
+        let starts: Vec<i64> = shares.chunks(2).map(|share| start(share) as i64).collect();
         let starts = Tensor::from_slice(&starts, [rows, 1], self.numbers.device());
         windows(&self.numbers, &starts, &Tensor::arange(0, context as i64, self.numbers.device()))
     }
