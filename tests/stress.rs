@@ -63,7 +63,7 @@ impl Work {
         let mut counted = Tensor::<f32, 2>::full([self.x.size(0), 4], call as f32, device());
         let sums = stepped(&mut counted, 1.0);
         // Most calls are not waited for, so that the threads meet on the device.
-        if call % 16 != 0 || device() == recorder::device() {
+        if !call.is_multiple_of(16) || device() == recorder::device() {
             return;
         }
         let near = |(a, b): (f32, &f32)| (a - b).abs() <= 1e-5;
@@ -100,7 +100,8 @@ fn many_calls_from_eight_threads_in_two_streams_take_constant_memory() {
 #[ignore = "prints speeds: cargo test --release --test stress -- --ignored --nocapture"]
 fn speed_of_a_branch() {
     let x = Tensor::<f32, 2>::full([256, 256], 0.5, device());
-    let ways: [(&str, fn(&Tensor<f32, 2>, f32) -> Tensor<f32, 2>); 3] =
+    type Way = fn(&Tensor<f32, 2>, f32) -> Tensor<f32, 2>;
+    let ways: [(&str, Way); 3] =
         [("by the device", chosen), ("by the host", chosen_by_host), ("op by op", chosen::eager)];
     for (name, run) in ways {
         for limit in [0.0, 1.0] {
