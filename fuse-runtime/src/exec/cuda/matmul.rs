@@ -95,8 +95,8 @@ mod forced {
     }
 }
 
-/// What the template may know of the device. Its kernels for tensor cores are not among those that are compiled ahead;
-/// `FUSE_WITHOUT=hopper` leaves these products to the library.
+/// What the template may know of the device. Where nothing can be compiled, the library and plain tiles serve every product,
+/// also those that have a text for tensor cores among the ones compiled ahead; `FUSE_WITHOUT=hopper` leaves all to them.
 pub(super) fn target_of_products(call: &CudaCall<'_>) -> Target {
     static USED: LazyLock<bool> = LazyLock::new(|| !is_without("hopper"));
     let target = call.context.facts().target();
