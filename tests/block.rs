@@ -6,6 +6,7 @@ mod block;
 use block::Block;
 use fuse_runtime::prelude::*;
 use fuse_runtime::rt::recorder;
+use std::sync::{Mutex, PoisonError};
 
 #[test]
 fn the_block_is_eleven_launches_in_one_graph() {
@@ -36,8 +37,10 @@ fn attention_of_halves_is_one_launch_on_hopper() {
     assert!(!launches.iter().any(|kernel| kernel.ends_with("_attention")), "{launches:#?}");
 }
 
-/// The kernels that a call of the benchmark's size launches.
+/// The kernels that a call of the benchmark's size launches. The recorder notes for the whole process, so calls take turns.
 fn launches_of_a_call<T: Float>(device: Device) -> Vec<String> {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let block = Block::<T>::random(768, 12, 3072, device);
     let x = Tensor::<T, 3>::randn([8, 512, 768], device);
     recorder::launches();

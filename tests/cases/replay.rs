@@ -2,6 +2,7 @@
 
 use crate::cases::*;
 use fuse_runtime::rt::recorder::{self, Launch};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 #[compile(mode = "reduce-overhead")]
@@ -205,11 +206,18 @@ fn a_loop_on_the_device_is_that_of_the_host() {
     }
 }
 
+/// The recorder notes for the whole process, so tests that look at it take turns.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[test]
 fn a_loop_is_one_graph() {
     if std::env::var_os("FUSE_MODE").is_some() {
         return println!("skipped: FUSE_MODE says how functions are called");
     }
+    let _turn = turn();
     let device = recorder::device();
     let (x, w) = (Tensor::zeros([64, 64], device), Tensor::zeros([64, 64], device));
     let loops = |run: &dyn Fn()| {
@@ -247,6 +255,7 @@ fn a_branch_is_part_of_a_graph() {
     if std::env::var_os("FUSE_MODE").is_some() {
         return println!("skipped: FUSE_MODE says how functions are called");
     }
+    let _turn = turn();
     let device = recorder::device();
     let (x, w) = (Tensor::zeros([48, 48], device), Tensor::zeros([48, 48], device));
     drop(chosen(&x, &w, 1.0));
