@@ -64,10 +64,10 @@ impl Texts {
     pub fn most_of_product(dtype: DType) -> usize {
         let grids = match dtype {
             DType::F32 => 3,
-            DType::F16 | DType::BF16 => 5,
+            // Of a generic type every instance has texts of its own, and those of halves are most.
+            DType::F16 | DType::BF16 | DType::Param(_) | DType::Compute(_) => 5,
             DType::F64 | DType::I32 | DType::I64 => 2,
             DType::U8 | DType::Bool => 1,
-            DType::Param(_) | DType::Compute(_) => 7,
         };
         OWN + SHARED * grids
     }
