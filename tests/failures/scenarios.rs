@@ -106,12 +106,13 @@ fn miss_kernels() {
     run_kernels(Device::cpu());
 }
 
-/// A product by whatever there is to multiply with.
+/// A product by whatever there is to multiply with, of too many rows for strips and too few for tensor cores.
 fn multiply() {
     let device = device();
     recorder::launches();
-    let got = product(&matrix(9, 16, device), &matrix(16, 5, device)).expect("there is a way to multiply");
-    let want = product(&matrix(9, 16, Device::cpu()), &matrix(16, 5, Device::cpu())).expect("the processor multiplies");
+    let got = product(&matrix(40, 16, device), &matrix(16, 5, device)).expect("there is a way to multiply");
+    let want =
+        product(&matrix(40, 16, Device::cpu()), &matrix(16, 5, Device::cpu())).expect("the processor multiplies");
     assert_values(&got, &want);
     for launch in recorder::launches() {
         eprintln!("launched {}", launch.kernel);
