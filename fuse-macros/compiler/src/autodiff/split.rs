@@ -1,7 +1,7 @@
 //! Forward and backward as two graphs, for what a tape walks back across graph breaks.
 //!
 //! The forward graph gives its results and what the backward graph keeps of it; which values these are, a minimum cut says
-//! ([`super::keep`]). Draws are made once: they are results of the forward graph and inputs of the backward one.
+//! (`keep`). Draws are made once: they are results of the forward graph and inputs of the backward one.
 
 use super::keep::Cut;
 use super::{Request, Seed, flow, keep, open, sweep};

@@ -1,7 +1,7 @@
 //! Machine code of kernels, compiled while the user's crate is built, so that a program's first call needs no NVRTC.
 //!
 //! `FUSE_ARCHS` lists the architectures: `sm_90a,sm_80`. For each of them every kernel is compiled in the texts of
-//! [`ahead`](crate::plan::abi::ahead), at most [`MOST_AHEAD`](crate::plan::abi::MOST_AHEAD), and once for every float type
+//! [`ahead`], at most [`MOST_AHEAD`](crate::plan::abi::MOST_AHEAD), and once for every float type
 //! where the function is generic. Without NVRTC on the machine that builds, nothing is embedded, and it says so.
 
 mod nvrtc;
