@@ -91,7 +91,7 @@ impl<'g> Lower<'g> {
     fn keep(&mut self, mut stored: Vec<Val>) {
         stored.sort_unstable();
         for val in stored {
-            if self.groups.of[val.node as usize].is_some_and(|owner| !self.is_cheap(val, owner)) {
+            if self.groups.of[val.node as usize].is_some_and(|owner| self.if_cheap(val, owner).is_none()) {
                 self.kept.insert(val);
             }
         }
@@ -185,7 +185,7 @@ impl<'g> Lower<'g> {
             chain.iter().any(|v| matches!(v, View::Expand(dims) if certainly_repeats(&node.outs[0].dims, dims)));
         // A launch for one value costs more than a division wherever it is read.
         let lone = node.outs[0].dims.is_empty() && from.shape == Shape::Nest(Kind::Map);
-        if self.is_cheap(val, owner) && (lone || !repeats || self.cost(val, owner).heavy == 0) {
+        if self.if_cheap(val, owner).is_some_and(|cost| lone || !repeats || cost.heavy == 0) {
             return true;
         }
         from.shape == Shape::Nest(Kind::Map) && !repeats && self.only_read_by(val, group)
@@ -209,15 +209,16 @@ impl<'g> Lower<'g> {
         })
     }
 
-    /// Whether computing a value again where it is read takes little arithmetic, and no more memory traffic than storing it
-    /// once and reading it there.
-    fn is_cheap(&self, val: Val, owner: GroupId) -> bool {
-        let cost = self.cost(val, owner);
+    /// What computing a value again where it is read takes, if that is little arithmetic, and no more memory traffic than
+    /// storing it once and reading it there.
+    fn if_cheap(&self, val: Val, owner: GroupId) -> Option<Cost> {
+        let mut cost = Cost::default();
+        self.add_cost(val, owner, &mut cost);
         let elsewhere = |readers: &BTreeSet<GroupId>| readers.iter().filter(|r| **r != owner).count();
         let readers = self.readers.get(&val).map_or(1, elsewhere).max(1);
         let loaded: usize = cost.loads.iter().map(|&load| self.bytes(load)).sum();
         let less_traffic = cost.loads.len() <= 1 || readers * loaded <= (1 + readers) * self.bytes(val);
-        cost.ops <= CHEAP_OPS && cost.heavy <= 1 && less_traffic
+        (cost.ops <= CHEAP_OPS && cost.heavy <= 1 && less_traffic).then_some(cost)
     }
 
     /// Bytes of one element; of a generic type as if it were a half.
@@ -227,12 +228,6 @@ impl<'g> Lower<'g> {
             DType::Compute(_) => DType::F16.compute().bytes(),
             dtype => dtype.bytes(),
         }
-    }
-
-    fn cost(&self, val: Val, owner: GroupId) -> Cost {
-        let mut cost = Cost::default();
-        self.add_cost(val, owner, &mut cost);
-        cost
     }
 
     fn add_cost(&self, val: Val, owner: GroupId, cost: &mut Cost) {
