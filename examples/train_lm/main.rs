@@ -114,6 +114,11 @@ struct Run<T: Float> {
     step: u64,
 }
 
+/// A run that is resumed has to go on with the settings it began with.
+fn optimizer(lr: f64) -> AdamW {
+    AdamW::new(lr).betas(0.9, 0.99).weight_decay(0.1).clip_grad_norm(1.0)
+}
+
 impl<T: Float> Run<T> {
     fn new(args: &Args, vocabulary: Vocabulary, device: Device) -> Result<Self, String> {
         let Args { layers, heads, width, context, .. } = *args;
@@ -122,7 +127,7 @@ impl<T: Float> Run<T> {
         }
         let shape = Shape { layers, heads, width, context, vocabulary: vocabulary.len() };
         let model = Generator::new(args.seed).scope(|| Gpt::new(&shape, device));
-        let opt = AdamW::new(args.lr).betas(0.9, 0.99).weight_decay(0.1).clip_grad_norm(1.0);
+        let opt = optimizer(args.lr);
         let generators = [1, 2].map(|stream| Generator::new(args.seed.wrapping_add(stream)));
         Ok(Run { shape, vocabulary, model, opt, generators, step: 0 })
     }
@@ -132,12 +137,12 @@ impl<T: Float> Run<T> {
         let number = |name| saved.number(name).map(|number| number as usize);
         let (layers, heads, width) = (number("layers")?, number("heads")?, number("width")?);
         let shape = Shape { layers, heads, width, context: number("context")?, vocabulary: vocabulary.len() };
-        let (mut model, mut opt) = (Gpt::new(&shape, device), AdamW::new(0.0).betas(0.9, 0.99).weight_decay(0.1));
+        let (mut model, mut opt) = (Gpt::new(&shape, device), optimizer(0.0));
         saved.read_parameters("model", &mut model)?;
         saved.read_optimizer("optimizer", &mut opt, &model)?;
         let generators = [saved.generator("windows")?, saved.generator("masks")?];
         let step = saved.number("step")? as u64;
-        Ok(Run { shape, vocabulary, model, opt: opt.clip_grad_norm(1.0), generators, step })
+        Ok(Run { shape, vocabulary, model, opt, generators, step })
     }
 
     fn save(&self, args: &Args) -> Result<(), Box<dyn StdError>> {
