@@ -834,15 +834,7 @@ template <int SIZE> struct fuse_turn {
     }
 };
 
-// Products of floats on tensor cores, as exact as in float arithmetic.
-//
-// A float is the sum of three bfloat16, each the rest of the one before, rounded: x = x0 + x1 + x2, exactly, with |x1| <= 2^-8 |x|
-// and |x2| <= 2^-16 |x|. Of the nine products of parts the six largest are summed, the smallest first; the others are below
-// 2^-23 |a b|, and on the average far below. Tensor cores cut off what does not fit while they add, so sums over 16 inner positions
-// are made there and added to the rest with rounding. The error is at most (k / 16 + 8) 2^-24 of the sum of |a b|, where that of
-// a chain of floats is k 2^-24. After Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing
-// the FP32 theoretical peak performance" (2022), and Henry, Tang and Heinecke, "Leveraging the bfloat16 artificial intelligence
-// datatype for higher-precision computations" (2019).
+// Two floats as pairs of bfloat16, the low one first.
 static __device__ __forceinline__ unsigned fuse_bf16_pair(float low, float high)
 {
     unsigned pair;
@@ -860,6 +852,16 @@ template <int N> static __device__ __forceinline__ void fuse_third_pair(unsigned
         high -= __uint_as_float(pair & 0xffff0000u);
     }
 }
+
+// Products of floats on tensor cores, as exact as in float arithmetic.
+//
+// A float is the sum of three bfloat16, each the rest of the one before, rounded: x = x0 + x1 + x2, exactly, with |x1| <= 2^-8 |x|
+// and |x2| <= 2^-16 |x|. Of the nine products of parts the six largest are summed, the smallest first; the others are below
+// 2^-23 |a b|, and on the average far below. Tensor cores cut off what does not fit while they add, so sums over 16 inner positions
+// are made there and added to the rest with rounding. The error is at most (k / 16 + 8) 2^-24 of the sum of |a b|, where that of
+// a chain of floats is k 2^-24. After Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing
+// the FP32 theoretical peak performance" (2022), and Henry, Tang and Heinecke, "Leveraging the bfloat16 artificial intelligence
+// datatype for higher-precision computations" (2019).
 
 // The least value of those met that is not 0: below 2^-100 a part may be too small for a bfloat16.
 struct fuse_least {

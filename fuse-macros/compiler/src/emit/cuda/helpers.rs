@@ -69,11 +69,13 @@ const HELPERS: &[Helper] = helpers! {
     "wgmma_f16": "fuse_wgmma_halves fuse_f16";
     "wgmma_bf16": "fuse_wgmma_halves fuse_bf16";
     "halves": "fuse_halves";
-    "thirds": "fuse_thirds" "fuse_third_pair";
+    "third_pair": "fuse_third_pair" "fuse_bf16_pair";
+    "thirds": "fuse_thirds";
     "barrier": "fuse_barrier" "fuse_await";
     "wgmma_heads": "fuse_wgmma_heads" "fuse_lie" "fuse_place" "fuse_hold";
     "wgmma_heads_f16": "fuse_wgmma_heads fuse_f16";
     "wgmma_heads_bf16": "fuse_wgmma_heads fuse_bf16";
+    "heads": "fuse_heads" "fuse_attention_shape" "fuse_query_tile";
     "attention": "fuse_attention";
     "tensor": "fuse_product fuse_f16" "fuse_product fuse_bf16";
     "tensor_f16": "fuse_product fuse_f16";

@@ -7,19 +7,6 @@
 // one go through the softmax, tensor cores work for another, and each multiplies its next scores and its last values in one go
 // (Shah et al., "FlashAttention-3", 2024). Blocks stay and take the next tile of queries from a counter, so that copies for it run
 // while the last one is written.
-struct fuse_heads { long long batch[3], row; };
-
-// Extents; the batch axes together are `heads`, of which `section` are worked on at a time: their keys and values stay in the L2 cache.
-struct fuse_attention_shape { long long batch[3], m, n, depth, columns; int tiles, heads, section, padding; };
-
-template <class T> struct fuse_matrices { const T* from; const fuse_heads& strides; };
-
-static __device__ __forceinline__ float fuse_exp2(float x)
-{
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
 
 // Queries and keys are D deep, values have DV columns; both are rounded up to a multiple of 32, with zeros. TN keys are a block.
 // CAUSAL: no key behind a query. ZERO: a row without keys is 0, and not NaN. PLAIN: a score is the product as it is.
@@ -32,31 +19,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
     static constexpr int Q_EMPTY = Q_FULL + 8, K_FULL = Q_EMPTY + 8, K_EMPTY = K_FULL + 8 * STAGES,
                          V_FULL = K_EMPTY + 8 * STAGES, V_EMPTY = V_FULL + 8 * STAGES, TILE = V_EMPTY + 8 * STAGES, NEXT = TILE + 4;
     static __device__ __forceinline__ float never() { return __int_as_float(0xff800000); }
-
-    // What a block of threads computes at a time: queries from m on, at one place of the batch axes, against so many blocks of keys.
-    struct Tile {
-        int m, batch[3], blocks;
-
-        // In a section the longest tiles come first, so that at the end short ones fill up what is left.
-        __device__ __forceinline__ Tile(int number, const fuse_attention_shape& shape)
-        {
-            const int in_section = shape.section * shape.tiles, section = number / in_section, within = number - section * in_section;
-            const int heads = min(shape.section, shape.heads - section * shape.section);
-            const int tile = within / heads, head = section * shape.section + within - tile * heads;
-            const int b2 = (int)shape.batch[2], b1 = (int)shape.batch[1], two = head / b2, one = two / b1;
-            batch[0] = one;
-            batch[1] = two - one * b1;
-            batch[2] = head - two * b2;
-            m = (CAUSAL ? shape.tiles - 1 - tile : tile) * TM;
-            const int keys = CAUSAL ? min((int)shape.n, m + TM) : (int)shape.n;
-            blocks = (keys + TN - 1) / TN;
-        }
-
-        template <class E> __device__ __forceinline__ E* in(E* from, const fuse_heads& strides, long long row) const
-        {
-            return from + (batch[0] * strides.batch[0] + batch[1] * strides.batch[1] + batch[2] * strides.batch[2] + row * strides.row);
-        }
-    };
+    typedef fuse_query_tile<TM, TN, CAUSAL> Tile;
 
     // Copies rows of DEPTH elements to where products read them; what is not there is 0.
     template <int ROWS, int DEPTH, int WIDE>

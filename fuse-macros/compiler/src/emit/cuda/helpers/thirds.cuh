@@ -7,23 +7,6 @@
 // a chain of floats is k 2^-24. After Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing
 // the FP32 theoretical peak performance" (2022), and Henry, Tang and Heinecke, "Leveraging the bfloat16 artificial intelligence
 // datatype for higher-precision computations" (2019).
-static __device__ __forceinline__ unsigned fuse_bf16_pair(float low, float high)
-{
-    unsigned pair;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
-}
-
-// The parts of pair number `at`.
-template <int N> static __device__ __forceinline__ void fuse_third_pair(unsigned (&parts)[3][N], int at, float low, float high)
-{
-#pragma unroll
-    for (int part = 0; part < 3; ++part) {
-        const unsigned pair = parts[part][at] = fuse_bf16_pair(low, high);
-        low -= __uint_as_float(pair << 16);
-        high -= __uint_as_float(pair & 0xffff0000u);
-    }
-}
 
 // The least value of those met that is not 0: below 2^-100 a part may be too small for a bfloat16.
 struct fuse_least {

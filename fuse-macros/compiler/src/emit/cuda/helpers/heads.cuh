@@ -1,0 +1,41 @@
+#if defined(HEAD_KEYS)
+// What kernels of attention are called with, and how blocks of threads share the queries.
+struct fuse_heads { long long batch[3], row; };
+
+// Extents; the batch axes together are `heads`, of which `section` are worked on at a time: their keys and values stay in the L2 cache.
+struct fuse_attention_shape { long long batch[3], m, n, depth, columns; int tiles, heads, section, padding; };
+
+template <class T> struct fuse_matrices { const T* from; const fuse_heads& strides; };
+
+static __device__ __forceinline__ float fuse_exp2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// What a block of threads computes at a time: TM queries from m on, at one place of the batch axes, against so many blocks of TN keys.
+template <int TM, int TN, bool CAUSAL> struct fuse_query_tile {
+    int m, batch[3], blocks;
+
+    // In a section the longest tiles come first, so that at the end short ones fill up what is left.
+    __device__ __forceinline__ fuse_query_tile(int number, const fuse_attention_shape& shape)
+    {
+        const int in_section = shape.section * shape.tiles, section = number / in_section, within = number - section * in_section;
+        const int heads = min(shape.section, shape.heads - section * shape.section);
+        const int tile = within / heads, head = section * shape.section + within - tile * heads;
+        const int b2 = (int)shape.batch[2], b1 = (int)shape.batch[1], two = head / b2, one = two / b1;
+        batch[0] = one;
+        batch[1] = two - one * b1;
+        batch[2] = head - two * b2;
+        m = (CAUSAL ? shape.tiles - 1 - tile : tile) * TM;
+        const int keys = CAUSAL ? min((int)shape.n, m + TM) : (int)shape.n;
+        blocks = (keys + TN - 1) / TN;
+    }
+
+    template <class E> __device__ __forceinline__ E* in(E* from, const fuse_heads& strides, long long row) const
+    {
+        return from + (batch[0] * strides.batch[0] + batch[1] * strides.batch[1] + batch[2] * strides.batch[2] + row * strides.row);
+    }
+};
+#endif
