@@ -7,6 +7,8 @@ mod captured;
 mod common;
 #[path = "gradients/companions.rs"]
 mod companions;
+#[path = "gradients/layers.rs"]
+mod layers;
 #[path = "gradients/second_order.rs"]
 mod second_order;
 #[path = "gradients/training_step.rs"]

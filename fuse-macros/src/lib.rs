@@ -22,13 +22,14 @@ use proc_macro::TokenStream;
 /// | `numerics` | `"strict"`, `"fast"` | `"fast"` keeps halves in f32 inside a kernel and lets CUDA code contract |
 /// | `precision` | `"highest"`, `"high"` | `"high"` lets f32 products use TF32 |
 /// | `grad(w, b)` | parameters that are tensors of floats, `order = 1` to `4` | beside the function come `value_and_grad(..)` and `vjp(..)`, and from order 2 on `hvp(..)` |
-/// | `memory` | `0.0` to `1.0` | how much of what could be computed again is kept for the backward pass across graph breaks |
+/// | `memory` | `0.0` to `1.0` | how much of what could be computed again is kept for the backward pass on a tape and across graph breaks |
 /// | `companion` | a name | what the enum beside the function is called |
 ///
 /// With `grad(w, b)`, `f::value_and_grad(..)` takes the function's arguments and gives `(value, (w_grad, b_grad))`, if the result has
 /// rank 0; `f::vjp(.., &cotangent)` gives the same for any result, weighted by a cotangent of its extents. With one parameter its
 /// gradient stands alone. Forward and backward of a function of one graph are one graph, fused together; a function with graph
-/// breaks or host branches is walked back graph by graph along the path it took. With `grad(order = 2, x)`,
+/// breaks or host branches is walked back graph by graph along the path it took. So is a function, of however many graphs, that is
+/// called inside of a `value_and_grad` in plain Rust, such as a layer of a model. With `grad(order = 2, x)`,
 /// `f::hvp(.., &x_vector)` gives `(value, product)`, the product of the second derivatives for `x` with a vector; the order also allows
 /// for gradients that are taken inside of the body. Beside a method `forward` they are called `forward_value_and_grad`,
 /// `forward_vjp` and `forward_hvp`.

@@ -34,11 +34,11 @@ fn a_perceptron_has_the_gradients_of_finite_differences() {
     check(&b2_triple, &b2, |b2| 3.0 * f(&w1, &b1, &w2, b2));
 }
 
-/// Eager and compiled tell their graphs of forward and backward, and what a call of the function runs is not more.
+/// Beside the graph of a call stand those of `value_and_grad` and `vjp`, and the two that a tape runs.
 #[test]
 fn gradients_are_told_beside_the_function() {
     let report = perceptron::explain();
-    assert_eq!((report.graphs().len(), report.gradients().len()), (1, 2), "{report}");
+    assert_eq!((report.graphs().len(), report.gradients().len()), (1, 4), "{report}");
     assert_eq!(report.gradients()[0].name, "perceptron::value_and_grad");
     let text = report.to_string();
     assert!(text.contains("gradient of hidden.matmul(w2)"), "{text}");

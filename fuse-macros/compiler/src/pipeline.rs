@@ -138,10 +138,7 @@ fn compile_body(function: &Function, options: &Options, diag: &mut Diagnostics) 
     };
     let mut compiled =
         Compiled { program, plans, gradients, followed: None, mode: options.mode, dynamic: options.dynamic };
-    // A function of one graph has one for its gradients, too; others are followed from graph to graph.
-    let is_followed = !compiled.gradients.is_empty()
-        && !compiled.program.eager
-        && compiled.gradients.iter().all(|found| found.compiled.program.eager);
+    let is_followed = !compiled.gradients.is_empty() && !compiled.program.eager;
     if is_followed {
         compiled.followed = Some(followed(function, &compiled, options));
     }
@@ -198,7 +195,7 @@ pub struct Compiled {
     pub plans: Vec<Vec<Plan>>,
     /// The functions beside it that give gradients.
     pub gradients: Vec<Differentiated>,
-    /// How a tape follows the function from graph to graph, if its gradients are asked for and it is more than one.
+    /// How a tape follows the function from graph to graph, if its gradients are asked for.
     pub followed: Option<Followed>,
     /// What the graphs' calls are tuned for.
     pub mode: Mode,

@@ -29,8 +29,8 @@ use record::{Recording, Tape, settled};
 /// The value of a function and its gradients for some tensors: one tensor, a tuple of them, an array.
 ///
 /// The function is called once, with a variable for each tensor. What it computes from them is followed through every op of
-/// this crate; a function under [`compile`](crate::compile) that it calls runs op by op, unless it has
-/// `grad(..)` and graph breaks. Values read by
+/// this crate; a function under [`compile`](crate::compile) that it calls is walked back by its own
+/// backward graphs if it has `grad(..)`, and runs op by op if it has not. Values read by
 /// [`item`](crate::Tensor::item) are constants, and [`detach`](crate::Tensor::detach) makes constants. A tensor that the
 /// value does not depend on has a gradient of zeros. With the value the function may give anything else: a pair of both
 /// comes back as a pair.

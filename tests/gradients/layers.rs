@@ -1,0 +1,92 @@
+//! Models in plain Rust whose layers are compiled: a tape walks back over each layer by its compiled backward graph.
+
+use crate::common::{check, device};
+use fuse_runtime::prelude::*;
+use fuse_runtime::{Generator, rt::recorder};
+
+#[compile(grad(x, w, b))]
+fn layer(
+    #[dims(N, D)] x: &Tensor<f64, 2>,
+    #[dims(D, D)] w: &Tensor<f64, 2>,
+    #[dims(D)] b: &Tensor<f64, 1>,
+    training: bool,
+) -> Tensor<f64, 2> {
+    x + (x.matmul(w) + b).gelu().dropout(0.3, training)
+}
+
+#[compile(grad(x))]
+fn loss(#[dims(N, D)] x: &Tensor<f64, 2>, #[dims(N)] targets: &Tensor<i64, 1>) -> Tensor<f64, 0> {
+    x.tanh().cross_entropy(targets)
+}
+
+/// The weights of three layers.
+struct Model {
+    layers: [(Tensor<f64, 2>, Tensor<f64, 1>); 3],
+    x: Tensor<f64, 2>,
+    targets: Tensor<i64, 1>,
+}
+
+impl Model {
+    fn new(d: Device) -> Model {
+        let layers = [(); 3].map(|()| (Tensor::randn([4, 4], d), Tensor::randn([4], d)));
+        Model { layers, x: Tensor::randn([5, 4], d), targets: Tensor::from_slice(&[0, 3, 1, 2, 2], [5], d) }
+    }
+
+    /// Value and gradients with these functions for a layer and the loss; the first two layers share their weights.
+    fn gradients(&self, layer: Layer, loss: Loss, training: bool) -> (f64, Vec<Vec<f64>>) {
+        let [(w0, b0), (w1, b1), _] = &self.layers;
+        let run = || {
+            value_and_grad((w0, b0, w1, b1), |(w0, b0, w1, b1)| {
+                let x = layer(&self.x, &w0, &b0, training);
+                let x = layer(&x, &w0, &b1, training);
+                let x = layer(&(&x * 0.5), &w1, &b1, training);
+                loss(&x, &self.targets)
+            })
+        };
+        let (value, (w0, b0, w1, b1)) = Generator::new(5).scope(run);
+        (value.item(), vec![w0.to_vec(), b0.to_vec(), w1.to_vec(), b1.to_vec()])
+    }
+}
+
+type Layer = fn(&Tensor<f64, 2>, &Tensor<f64, 2>, &Tensor<f64, 1>, bool) -> Tensor<f64, 2>;
+type Loss = fn(&Tensor<f64, 2>, &Tensor<i64, 1>) -> Tensor<f64, 0>;
+
+#[test]
+fn layers_have_the_gradients_of_their_originals() {
+    let model = Model::new(device());
+    for training in [false, true] {
+        let (value, found) = model.gradients(layer, loss, training);
+        let (wanted, eager) = model.gradients(layer::eager, loss::eager, training);
+        assert!((value - wanted).abs() <= 1e-12, "{value}, op by op {wanted}");
+        for (found, eager) in found.iter().flatten().zip(eager.iter().flatten()) {
+            assert!((found - eager).abs() <= 1e-12 * eager.abs().max(1.0), "{found}, op by op {eager}");
+        }
+    }
+}
+
+#[test]
+fn a_layer_is_differentiated_twice() {
+    let model = Model::new(device());
+    let (w, b) = &model.layers[0];
+    let direction = Tensor::randn([4], device());
+    let slope = |b: &Tensor<f64, 1>| {
+        let run = |b: Tensor<f64, 1>| loss(&layer(&model.x, w, &b, false), &model.targets);
+        (value_and_grad(b, run).1 * &direction).sum_all()
+    };
+    let (_, curvature) = value_and_grad(b, |b| slope(&b));
+    check(&curvature, b, |b| slope(b).item());
+}
+
+#[test]
+fn a_tape_launches_the_graphs_of_layers() {
+    let model = Model::new(recorder::device());
+    recorder::launches();
+    model.gradients(layer, loss, true);
+    let launched: Vec<String> = recorder::launches().into_iter().map(|launch| launch.kernel).collect();
+    let is_of = |text: &str, name: &str| text.contains(&format!("KERNEL_{name}"));
+    let eager =
+        launched.iter().filter(|name| *name != "matmul" && !is_of(layer::CUDA, name) && !is_of(loss::CUDA, name));
+    // Between the layers there is a product with its gradient, and two sums of gradients of weights that are used twice.
+    let eager: Vec<&String> = eager.collect();
+    assert!(eager.len() <= 6 && launched.len() >= 12, "{eager:?} of {launched:?}");
+}
