@@ -90,3 +90,47 @@ fn a_tape_launches_the_graphs_of_layers() {
     let eager: Vec<&String> = eager.collect();
     assert!(eager.len() <= 6 && launched.len() >= 12, "{eager:?} of {launched:?}");
 }
+
+/// A model with a number that is no parameter, and parameters that are models.
+#[derive(Clone)]
+struct Deep {
+    blocks: Vec<Block>,
+    labels: Tensor<i64, 1>,
+    training: bool,
+}
+
+#[derive(Clone)]
+struct Block {
+    w: Tensor<f64, 2>,
+    b: Tensor<f64, 1>,
+}
+
+fuse_runtime::parameters!(Deep { blocks, labels });
+fuse_runtime::parameters!(Block { w, b });
+
+#[test]
+fn a_struct_has_gradients_as_its_tensors_have() {
+    let model = Model::new(device());
+    let blocks = model.layers.iter().map(|(w, b)| Block { w: w.clone(), b: b.clone() }).collect();
+    let deep = Deep { blocks, labels: model.targets.clone(), training: true };
+    let run = |deep: Deep| {
+        let x = deep.blocks.iter().fold(model.x.clone(), |x, block| layer(&x, &block.w, &block.b, deep.training));
+        loss(&x, &deep.labels)
+    };
+    let (value, grads) = Generator::new(3).scope(|| value_and_grad(&deep, run));
+    let list = [0, 1, 2].map(|k| (&deep.blocks[k].w, &deep.blocks[k].b));
+    let blocks = |list: [(Tensor<f64, 2>, Tensor<f64, 1>); 3]| list.into_iter().map(|(w, b)| Block { w, b }).collect();
+    let by_hand = || value_and_grad(list, |list| run(Deep { blocks: blocks(list), ..deep.clone() }));
+    let (wanted, tensors) = Generator::new(3).scope(by_hand);
+    assert_eq!(value.item(), wanted.item());
+    for (block, (w, b)) in grads.blocks.iter().zip(tensors) {
+        assert_eq!((block.w.to_vec(), block.b.to_vec()), (w.to_vec(), b.to_vec()));
+    }
+    assert_eq!((grads.labels.to_vec(), grads.training), (deep.labels.to_vec(), true));
+    let (_, of_blocks) = value_and_grad(&deep.blocks, |blocks| run(Deep { blocks, training: false, ..deep.clone() }));
+    check(&of_blocks[1].b, &deep.blocks[1].b, |b| {
+        let mut deep = Deep { training: false, ..deep.clone() };
+        deep.blocks[1].b = b.clone();
+        run(deep).item()
+    });
+}

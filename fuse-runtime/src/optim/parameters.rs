@@ -178,7 +178,8 @@ tuples! {
     (0 A) (1 B) (2 C) (3 D) (4 E) (5 F) (6 G) (7 H) (8 I) (9 J) (10 K) (11 L) (12 M) (13 N) (14 O) (15 P);
 }
 
-/// Implements [`Parameters`](crate::optim::Parameters) for a struct: its fields, each under its name.
+/// Implements [`Parameters`](crate::optim::Parameters) for a struct: its fields, each under its name. If the struct can be
+/// cloned, [`value_and_grad`](crate::value_and_grad) takes a reference to it.
 ///
 /// The fields that are named are parameters themselves: tensors, other such structs, vectors of them. A type parameter is
 /// an element type, [`Float`](crate::Float).
@@ -214,6 +215,23 @@ macro_rules! parameters {
                 f: &mut dyn FnMut(&str, &mut $crate::RawTensor),
             ) {
                 $(name.within(stringify!($field), |name| $crate::optim::Parameters::visit_mut(&mut self.$field, name, f));)+
+            }
+        }
+
+        // The lifetime lets structs be that cannot be cloned.
+        impl$(<$($element: $crate::Float),+>)? $crate::Params for &$model$(<$($element),+>)?
+        where
+            for<'any> $model$(<$($element),+>)?: ::core::clone::Clone,
+        {
+            type Vars = $model$(<$($element),+>)?;
+            type Grads = $model$(<$($element),+>)?;
+
+            fn vars(&self, variable: &mut dyn FnMut(&$crate::RawTensor) -> $crate::RawTensor) -> Self::Vars {
+                $crate::rt::replaced(*self, variable)
+            }
+
+            fn grads(self, next: &mut dyn FnMut() -> $crate::RawTensor) -> Self::Grads {
+                $crate::rt::replaced(self, &mut |_| next())
             }
         }
     };

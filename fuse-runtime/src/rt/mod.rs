@@ -19,7 +19,7 @@ mod simd;
 
 pub use crate::math;
 pub use crate::reduce;
-pub use crate::tape::{hvp, vjp, vjp_untyped};
+pub use crate::tape::{hvp, replaced, vjp, vjp_untyped};
 pub use body::{BLOCK, Body, DynBody};
 pub use branch::{Joined, branch};
 pub use cubin::Cubin;

@@ -16,7 +16,7 @@ mod record;
 mod segments;
 
 pub(crate) use draws::run as run_draws;
-pub use params::{Differentiable, Outcome, Params};
+pub use params::{Differentiable, Outcome, Params, replaced};
 pub(crate) use record::{Var, What, is_recording, is_traced, record, traced};
 pub(crate) use segments::follow;
 
@@ -26,7 +26,8 @@ use crate::raw::RawTensor;
 use fuse_compiler::op::Attr;
 use record::{Recording, Tape, settled};
 
-/// The value of a function and its gradients for some tensors: one tensor, a tuple of them, an array.
+/// The value of a function and its gradients for some tensors: one tensor, a tuple of them, an array, a model of
+/// [`parameters!`](crate::parameters).
 ///
 /// The function is called once, with a variable for each tensor. What it computes from them is followed through every op of
 /// this crate; a function under [`compile`](crate::compile) that it calls is walked back by its own
@@ -55,6 +56,27 @@ use record::{Recording, Tape, settled};
 /// let slope = |x: &Tensor<f64, 1>| value_and_grad(x, |x| (&x * &x * &x).sum_all()).1;
 /// let (slope_sum, curvature) = value_and_grad(&x, |x| slope(&x).sum_all());
 /// assert_eq!((slope_sum.item(), curvature.to_vec()), (12.0, vec![12.0]));
+/// ```
+///
+/// The gradients of a model are a model, which an [optimiser](crate::optim) takes as it is:
+///
+/// ```
+/// use fuse_runtime::optim::Sgd;
+/// use fuse_runtime::prelude::*;
+///
+/// #[derive(Clone)]
+/// struct Linear {
+///     weight: Tensor<f32, 2>,
+///     bias: Tensor<f32, 1>,
+/// }
+/// fuse_runtime::parameters!(Linear { weight, bias });
+///
+/// let (x, d) = (Tensor::from([[1.0f32, 2.0]]), Device::cpu());
+/// let mut model = Linear { weight: Tensor::ones([1, 2], d), bias: Tensor::zeros([1], d) };
+/// let (loss, gradients) = value_and_grad(&model, |model| x.linear(&model.weight, &model.bias).sum_all());
+/// assert_eq!((loss.item(), gradients.weight.to_vec()), (3.0, vec![1.0, 2.0]));
+/// Sgd::new(0.5).step(&mut model, &gradients);
+/// assert_eq!(model.weight.to_vec(), [0.5, 0.0]);
 /// ```
 ///
 /// # Panics
@@ -97,7 +119,7 @@ pub fn hvp<P: Params, O: Outcome>(
             .and_then(|seed| walk_back(&inner, vec![(value.clone(), seed)]))
             .and_then(|gradients| walk_back(&outer, seeds(&gradients)));
         let mut products = products.or_raise().into_iter();
-        P::grads(&mut || products.next().expect("there is a product for each variable"))
+        params.grads(&mut || products.next().expect("there is a product for each variable"))
     })
 }
 
@@ -121,7 +143,7 @@ fn pull<P: Params, O: Differentiable>(
     outcome.with(|value| {
         let gradients = seed(value).and_then(|seed| walk_back(&tape, vec![(value.clone(), seed)]));
         let mut gradients = gradients.or_raise().into_iter();
-        P::grads(&mut || gradients.next().expect("there is a gradient for each variable"))
+        params.grads(&mut || gradients.next().expect("there is a gradient for each variable"))
     })
 }
 
