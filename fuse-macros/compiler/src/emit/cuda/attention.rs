@@ -30,10 +30,10 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>, fused: &Fused) {
         w.line("};");
         let factor = fused.factor.map_or_else(|| "1.0f".to_owned(), |factor| scope.value(factor));
         let choices = [fused.is_causal, fused.empty_is_zero, is_plain].map(|choice| choice.to_string()).join(", ");
-        w.line(format!("typedef fuse_attention<{element}, {result}, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, {choices}> attend;"));
+        w.line(format!("typedef fuse_attention<{element}, {result}, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, {choices}, false, true> attend;"));
         let matrices = ["queries", "keys", "values"].map(|name| format!("{{of_{name}, of_{name}_strides}}")).join(", ");
-        w.line(format!("attend::run({matrices}, of_result, of_result_strides,"));
-        w.line(format!("            shape, counters, {factor}, to_score);"));
+        w.line(format!("attend::run({matrices}, of_result, of_result_strides, nullptr,"));
+        w.line(format!("            shape, counters, {factor}, to_score, [](const int (&)[3], float weight, int, int) {{ return weight; }});"));
     });
 }
 

@@ -9,10 +9,14 @@
 // while the last one is written.
 
 // Queries and keys are D deep, values have DV columns; both are rounded up to a multiple of 32, with zeros. TN keys are a block.
-// CAUSAL: no key behind a query. ZERO: a row without keys is 0, and not NaN. PLAIN: a score is the product as it is.
-template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, bool ZERO, bool PLAIN> struct fuse_attention {
+// CAUSAL: no key behind a query. ZERO: a row without keys is 0, and not NaN. PLAIN: a score is the product as it is. KEEPS: the
+// logarithms of the sums of exponentials are stored, one a row, for the way back; they are inf for rows without keys.
+// PLAIN_WEIGHT: so is what values are multiplied by the exponential.
+template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, bool ZERO, bool PLAIN, bool KEEPS, bool PLAIN_WEIGHT>
+struct fuse_attention {
     static constexpr int TM = 64 * GROUPS, STAGES = 2, COPIERS = 128;
-    static constexpr int WIDTH = D % 64 == 0 ? 64 : 32, V_WIDTH = DV % 64 == 0 ? 64 : 32;
+    // Where there are registers for them, queries stay there, so that the next ones are on their way early.
+    static constexpr bool STAYS = D <= 64 && GROUPS <= 2;
     // Shared memory: queries, rings of blocks of keys and of values, barriers, the number of the tile and of the next one.
     static constexpr int K_BYTES = TN * D * 2, V_BYTES = TN * DV * 2;
     static constexpr int K_AT = TM * D * 2, V_AT = K_AT + STAGES * K_BYTES, Q_FULL = V_AT + STAGES * V_BYTES;
@@ -20,28 +24,6 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
                          V_FULL = K_EMPTY + 8 * STAGES, V_EMPTY = V_FULL + 8 * STAGES, TILE = V_EMPTY + 8 * STAGES, NEXT = TILE + 4;
     static __device__ __forceinline__ float never() { return __int_as_float(0xff800000); }
     typedef fuse_query_tile<TM, TN, CAUSAL> Tile;
-
-    // Copies rows of DEPTH elements to where products read them; what is not there is 0.
-    template <int ROWS, int DEPTH, int WIDE>
-    static __device__ __forceinline__ void copy(unsigned to, const T* from, long long stride, int rows, int columns)
-    {
-        constexpr int CHUNKS = DEPTH / 8, LANES = CHUNKS > 16 ? 32 : CHUNKS > 8 ? 16 : CHUNKS > 4 ? 8 : 4, STEP = COPIERS / LANES;
-        const int chunk = threadIdx.x % LANES, first = threadIdx.x / LANES;
-        if (CHUNKS < LANES && chunk >= CHUNKS) return;
-        to += chunk / (WIDE / 8) * (ROWS * WIDE * 2);
-        from += first * stride + chunk * 8;
-        int left = chunk * 8 < columns ? rows - first : 0;
-        const auto at = [=](int row) { return to + row * (WIDE * 2) + fuse_place<WIDE>(row, chunk % (WIDE / 8)) * 16; };
-        const unsigned start = at(first);
-#pragma unroll 4
-        for (int k = 0; k < (ROWS + STEP - 1) / STEP; ++k) {
-            if (ROWS % STEP != 0 && first + k * STEP >= ROWS) break;
-            // Rows that are a multiple of 8 apart have their places exchanged alike.
-            fuse_copy(STEP % 8 == 0 ? start + k * STEP * (WIDE * 2) : at(first + k * STEP), from, left > 0);
-            from += STEP * stride;
-            left -= STEP;
-        }
-    }
 
     // The warpgroup that copies: blocks of keys and values from the last one on, tile after tile.
     static __device__ __forceinline__ void produce(unsigned room, const fuse_matrices<T>& q, const fuse_matrices<T>& k,
@@ -59,17 +41,17 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
             }
             if (number >= total) break;
             const Tile tile(number, shape);
-            copy<TM, D, WIDTH>(room, tile.in(q.from, q.strides, tile.m), q.strides.row, (int)shape.m - tile.m, (int)shape.depth);
+            fuse_copy_rows<TM, D>(room, tile.in(q.from, q.strides, tile.m), q.strides.row, (int)shape.m - tile.m, (int)shape.depth);
             fuse_arrive_behind_copies(room + Q_FULL);
             int next = 0;
             if (threadIdx.x == 0) next = gridDim.x + atomicAdd(counters, 1u);
             for (int block = tile.blocks - 1; block >= 0; --block, ring.next()) {
                 const int n = block * TN, live = (int)shape.n - n, stage = ring.stage;
                 fuse_await(room + K_EMPTY + 8 * stage, ring.parity ^ 1);
-                copy<TN, D, WIDTH>(room + K_AT + stage * K_BYTES, tile.in(k.from, k.strides, n), k.strides.row, live, (int)shape.depth);
+                fuse_copy_rows<TN, D>(room + K_AT + stage * K_BYTES, tile.in(k.from, k.strides, n), k.strides.row, live, (int)shape.depth);
                 fuse_arrive_behind_copies(room + K_FULL + 8 * stage);
                 fuse_await(room + V_EMPTY + 8 * stage, ring.parity ^ 1);
-                copy<TN, DV, V_WIDTH>(room + V_AT + stage * V_BYTES, tile.in(v.from, v.strides, n), v.strides.row, live, (int)shape.columns);
+                fuse_copy_rows<TN, DV>(room + V_AT + stage * V_BYTES, tile.in(v.from, v.strides, n), v.strides.row, live, (int)shape.columns);
                 fuse_arrive_behind_copies(room + V_FULL + 8 * stage);
             }
             if (threadIdx.x == 0) numbers[1] = next;
@@ -82,38 +64,13 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
         if (threadIdx.x == 0 && atomicAdd(counters + 1, 1u) == gridDim.x - 1) counters[0] = counters[1] = 0;
     }
 
-    // S = Q K^T for 64 queries; a thread has two rows, eight apart, and of every eight columns two.
-    static __device__ __forceinline__ void multiply_keys(float (&s)[TN / 2], unsigned long long q, unsigned k)
-    {
-        const unsigned long long keys = fuse_lie<WIDTH>(k, 16);
-        fuse_hold(s);
-        fuse_products_begin();
-#pragma unroll
-        for (int d = 0; d < D; d += 16) {
-            const int block = d / WIDTH, within = d % WIDTH * 2;
-            fuse_wgmma_heads<T, TN>::shared(s, q + (block * (TM * WIDTH * 2) + within) / 16, keys + (block * (TN * WIDTH * 2) + within) / 16, d > 0);
-        }
-        fuse_products_end();
-    }
-
-    // O += P V; P is in registers as the sums of the other product were.
-    static __device__ __forceinline__ void multiply_values(float (&o)[DV / 2], const unsigned (&p)[TN / 4], unsigned v)
-    {
-        const unsigned long long values = fuse_lie<V_WIDTH>(v, TN * V_WIDTH * 2);
-        fuse_hold(o);
-        fuse_products_begin();
-#pragma unroll
-        for (int n = 0; n < TN; n += 16) fuse_wgmma_heads<T, DV>::registers(o, p + n / 4, values + n * V_WIDTH * 2 / 16, 1);
-        fuse_products_end();
-    }
-
     // The softmax of a thread's two rows as far as it has come, and by what the last larger score scales what was before it.
     struct Rows { float largest[2], sum[2], scale[2]; };
 
     // Scores become exponentials. EDGE: there may be keys that are none, or that are behind the query.
-    template <bool EDGE, class SCORE>
+    template <bool EDGE, class SCORE, class WEIGHT>
     static __device__ __forceinline__ void soften(float (&s)[TN / 2], Rows& rows, const Tile& tile, int m, int n,
-                                                  const fuse_attention_shape& shape, float to_exp2, const SCORE& score)
+                                                  const fuse_attention_shape& shape, float to_exp2, const SCORE& score, const WEIGHT& weight)
     {
         if (!PLAIN || EDGE) {
 #pragma unroll
@@ -161,12 +118,11 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
 #pragma unroll
         for (int r = 0; r < 2; ++r)
             rows.sum[r] = __fmaf_rn(rows.sum[r], rows.scale[r], (part[r][0] + part[r][1]) + (part[r][2] + part[r][3]));
-    }
-
-    static __device__ __forceinline__ void narrow(unsigned (&p)[TN / 4], const float (&s)[TN / 2])
-    {
 #pragma unroll
-        for (int i = 0; i < TN / 4; ++i) p[i] = fuse_element<T>::pair(s[2 * i], s[2 * i + 1]);
+        for (int i = 0; !PLAIN_WEIGHT && i < TN / 2; ++i) {
+            const int row = m + i / 2 % 2 * 8, column = n + i / 4 * 8 + i % 2;
+            s[i] = weight(tile.batch, s[i], min(row, (int)shape.m - 1), EDGE ? min(column, (int)shape.n - 1) : column);
+        }
     }
 
     static __device__ __forceinline__ void rescale(float (&o)[DV / 2], const Rows& rows)
@@ -193,13 +149,16 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
     }
 
     // A warpgroup that multiplies.
-    template <class SCORE>
+    template <class SCORE, class WEIGHT>
     static __device__ __forceinline__ void consume(unsigned room, const fuse_attention_shape& shape, TO* to, const fuse_heads& to_strides,
-                                                   float to_exp2, const SCORE& score)
+                                                   float* sums, float to_exp2, const SCORE& score, const WEIGHT& weight)
     {
         const int group = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
-        const auto release = [&](unsigned barrier) { if (lane == 0) fuse_arrive(room + barrier); };
-        const unsigned long long q = fuse_lie<WIDTH>(room + group * (64 * WIDTH * 2), 16);
+        const auto release = [&](unsigned barrier) {
+            __syncwarp();
+            if (lane == 0) fuse_arrive(room + barrier);
+        };
+        fuse_left<T, TM, D, STAYS> queries;
         fuse_lap<STAGES> k_ring, v_ring;
         for (int k = 0; k < group; ++k) pass_turn(k);
         for (unsigned phase = 0;; phase ^= 1) {
@@ -207,6 +166,8 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
             const int number = *(volatile int*)__cvta_shared_to_generic(room + TILE);
             if (number >= shape.tiles * shape.heads) break;
             const Tile tile(number, shape);
+            queries.take(room, group);
+            if (STAYS) release(Q_EMPTY);
             const int first = tile.m + group * 64, m = first + warp * 16 + lane / 4, n = lane % 4 * 2;
             float s[TN / 2], o[DV / 2] = {};
             unsigned p[TN / 4];
@@ -214,48 +175,52 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
             int block = tile.blocks - 1;
             fuse_await(room + K_FULL + 8 * k_ring.stage, k_ring.parity);
             fuse_show_to_products();
-            multiply_keys(s, q, room + K_AT + k_ring.stage * K_BYTES);
+            queries.multiply(s, room + K_AT + k_ring.stage * K_BYTES);
             fuse_products_wait<0>();
             fuse_hold(s);
             release(K_EMPTY + 8 * k_ring.stage);
             k_ring.next();
-            soften<true>(s, rows, tile, m, block * TN + n, shape, to_exp2, score);
-            narrow(p, s);
+            soften<true>(s, rows, tile, m, block * TN + n, shape, to_exp2, score, weight);
+            fuse_narrow<T>(p, s);
             // The scores of a block, and the values of the one before.
             const auto step = [&](auto edge) {
                 fuse_await(room + K_FULL + 8 * k_ring.stage, k_ring.parity);
                 fuse_await(room + V_FULL + 8 * v_ring.stage, v_ring.parity);
                 fuse_show_to_products();
                 await_turn(group);
-                multiply_keys(s, q, room + K_AT + k_ring.stage * K_BYTES);
-                multiply_values(o, p, room + V_AT + v_ring.stage * V_BYTES);
+                queries.multiply(s, room + K_AT + k_ring.stage * K_BYTES);
+                fuse_multiply_across<T, TN, DV>(o, p, room + V_AT + v_ring.stage * V_BYTES);
                 pass_turns(group);
                 fuse_products_wait<1>();
                 fuse_hold(s);
                 release(K_EMPTY + 8 * k_ring.stage);
                 k_ring.next();
-                soften<decltype(edge)::value>(s, rows, tile, m, block * TN + n, shape, to_exp2, score);
+                soften<decltype(edge)::value>(s, rows, tile, m, block * TN + n, shape, to_exp2, score, weight);
                 fuse_hold(s);
                 fuse_products_wait<0>();
                 fuse_hold(o);
                 release(V_EMPTY + 8 * v_ring.stage);
                 v_ring.next();
-                narrow(p, s);
+                fuse_narrow<T>(p, s);
                 rescale(o, rows);
             };
             --block;
             if (CAUSAL)
                 for (; block >= 0 && block * TN + TN - 1 > first; --block) step(fuse_bool<true>());
             for (; block >= 0; --block) step(fuse_bool<false>());
-            release(Q_EMPTY);
+            if (!STAYS) release(Q_EMPTY);
             fuse_await(room + V_FULL + 8 * v_ring.stage, v_ring.parity);
             fuse_show_to_products();
-            multiply_values(o, p, room + V_AT + v_ring.stage * V_BYTES);
+            fuse_multiply_across<T, TN, DV>(o, p, room + V_AT + v_ring.stage * V_BYTES);
 #pragma unroll
             for (int r = 0; r < 2; ++r) {
 #pragma unroll
                 for (int stride = 1; stride < 4; stride *= 2) rows.sum[r] += __shfl_xor_sync(~0u, rows.sum[r], stride);
                 rows.scale[r] = ZERO && rows.sum[r] == 0.0f ? 0.0f : 1.0f / rows.sum[r];
+                if (KEEPS && lane % 4 == 0 && m + 8 * r < (int)shape.m) {
+                    const float sum = (rows.largest[r] * to_exp2 + log2f(rows.sum[r])) * 0.693147181f;
+                    sums[fuse_rows_before(tile.batch, shape) + m + 8 * r] = rows.sum[r] == 0.0f ? -never() : sum;
+                }
             }
             fuse_products_wait<0>();
             fuse_hold(o);
@@ -264,41 +229,14 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
             rescale(o, rows);
 #pragma unroll
             for (int r = 0; r < 2; ++r)
-                put(tile.in(to, to_strides, m + 8 * r), m + 8 * r < (int)shape.m ? (int)shape.columns : 0, o, r);
+                fuse_put_row(tile.in(to, to_strides, m + 8 * r), m + 8 * r < (int)shape.m ? (int)shape.columns : 0, o, r);
         }
     }
 
-    // Writes a row. Halves change hands among the four threads that have it, so that each has 16 bytes that lie together.
-    static __device__ __forceinline__ void put(TO* row, int columns, const float (&o)[DV / 2], int r)
-    {
-        const int lane = threadIdx.x % 4;
-        if constexpr (sizeof(TO) == 4) {
-#pragma unroll
-            for (int j = 0; j < DV / 8; ++j)
-                if (j * 8 < columns) *(float2*)(row + j * 8 + 2 * lane) = make_float2(o[4 * j + 2 * r], o[4 * j + 2 * r + 1]);
-        } else {
-#pragma unroll
-            for (int b = 0; b < DV / 32; ++b) {
-                unsigned w[4];
-#pragma unroll
-                for (int k = 0; k < 4; ++k) w[k] = fuse_element<TO>::pair(o[b * 16 + 4 * k + 2 * r], o[b * 16 + 4 * k + 2 * r + 1]);
-#pragma unroll
-                for (int stride = 1; stride < 4; stride *= 2)
-#pragma unroll
-                    for (int k = 0; k < 4; ++k) {
-                        if (k & stride) continue;
-                        const bool upper = lane & stride;
-                        const unsigned got = __shfl_xor_sync(~0u, upper ? w[k] : w[k + stride], stride);
-                        (upper ? w[k] : w[k + stride]) = got;
-                    }
-                if (b * 32 + lane * 8 < columns) *(uint4*)(row + b * 32 + lane * 8) = make_uint4(w[0], w[1], w[2], w[3]);
-            }
-        }
-    }
-
-    template <class SCORE>
+    template <class SCORE, class WEIGHT>
     static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, TO* to, const fuse_heads& to_strides,
-                                               const fuse_attention_shape& shape, unsigned* counters, float factor, const SCORE& score)
+                                               float* sums, const fuse_attention_shape& shape, unsigned* counters, float factor,
+                                               const SCORE& score, const WEIGHT& weight)
     {
         extern __shared__ unsigned char fuse_memory[];
         const unsigned room = (fuse_shared_at(fuse_memory) + 1023) / 1024 * 1024;
@@ -322,7 +260,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
             if (GROUPS == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
             if (GROUPS == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
             // exp(x) = 2^(x log2(e))
-            consume(room, shape, to, to_strides, factor * 1.44269504f, score);
+            consume(room, shape, to, to_strides, sums, factor * 1.44269504f, score, weight);
         }
     }
 };

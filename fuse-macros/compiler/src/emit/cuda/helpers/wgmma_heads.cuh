@@ -1,6 +1,6 @@
 #if defined(HEAD_KEYS)
 // Hopper's products of a warpgroup: 64 rows, N columns, 16 deep, with sums in float. The left operand lies in shared memory or
-// in registers, the right one in shared memory, along its inner axis with a left one there, across it with one in registers.
+// in registers, the right one in shared memory, along its inner axis (`shared`, `registers_along`) or across it (`registers`).
 // They run on while the threads do other things: see "Asynchronous Warpgroup Level Matrix Instructions" of the PTX manual.
 // Between their beginning and the end of the wait nobody may touch the sums, which fuse_hold tells the compiler.
 template <class T, int N> struct fuse_wgmma_heads;
@@ -155,6 +155,13 @@ template <int WIDTH> static __device__ __forceinline__ int fuse_place(int row, i
             asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %" #F ", 0;\n" \
                          "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " " \
                          "{" FUSE_SUMS_##N "}, {%" #A ", %" #B ", %" #C ", %" #D "}, %" #E ", adds, 1, 1, 1;\n}" \
+                         : FUSE_TO_##N : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds)); \
+        } \
+        static __device__ __forceinline__ void registers_along(float (&d)[N / 2], const unsigned* a, unsigned long long b, int adds) \
+        { \
+            asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %" #F ", 0;\n" \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " " \
+                         "{" FUSE_SUMS_##N "}, {%" #A ", %" #B ", %" #C ", %" #D "}, %" #E ", adds, 1, 1, 0;\n}" \
                          : FUSE_TO_##N : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds)); \
         } \
     };
