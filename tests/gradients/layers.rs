@@ -134,3 +134,39 @@ fn a_struct_has_gradients_as_its_tensors_have() {
         run(deep).item()
     });
 }
+
+/// In a compiled function, too, where a tape follows it.
+#[compile]
+fn slope(deep: &Deep, x: &Tensor<f64, 2>) -> Tensor<f64, 1> {
+    let (_, grads) = value_and_grad(deep, |deep| {
+        let block = &deep.blocks[0];
+        (x.matmul(&block.w) + &block.b).tanh().sum_all()
+    });
+    let slope: &Tensor<f64, 1> = &grads.blocks[0].b;
+    slope * 2.0
+}
+
+#[test]
+fn a_compiled_function_takes_gradients_of_a_struct() {
+    let model = Model::new(device());
+    let [(w, b), ..] = &model.layers;
+    let blocks = vec![Block { w: w.clone(), b: b.clone() }];
+    let deep = Deep { blocks, labels: model.targets.clone(), training: false };
+    let found = slope(&deep, &model.x);
+    assert_eq!(found.to_vec(), slope::eager(&deep, &model.x).to_vec());
+    let (_, wanted) = value_and_grad(b, |b| (model.x.matmul(w) + b).tanh().sum_all());
+    assert_eq!(found.to_vec(), (wanted * 2.0).to_vec());
+}
+
+/// What cannot be cloned is a list of parameters all the same.
+struct Fixed {
+    w: Tensor<f64, 1>,
+}
+
+fuse_runtime::parameters!(Fixed { w });
+
+#[test]
+fn a_struct_that_cannot_be_cloned_has_parameters() {
+    let fixed = Fixed { w: Tensor::zeros([3], device()) };
+    assert_eq!(fuse_runtime::optim::numel(&fixed), 3);
+}
