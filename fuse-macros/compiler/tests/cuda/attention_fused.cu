@@ -1547,6 +1547,31 @@ static __device__ __forceinline__ void fuse_multiply_across(float (&o)[D / 2], c
     fuse_products_end();
 }
 
+// Groups take turns at giving tensor cores work, by a barrier each.
+template <int GROUPS> struct fuse_group_turns {
+    static __device__ __forceinline__ void await(int group)
+    {
+        if (GROUPS > 1) asm volatile("bar.sync %0, %1;" :: "r"(2 + group), "n"(GROUPS * 128) : "memory");
+    }
+
+    static __device__ __forceinline__ void pass_to(int group)
+    {
+        asm volatile("bar.arrive %0, %1;" :: "r"(2 + group), "n"(GROUPS * 128) : "memory");
+    }
+
+    static __device__ __forceinline__ void pass(int group)
+    {
+#pragma unroll
+        for (int k = 1; k < GROUPS; ++k) pass_to(group + k < GROUPS ? group + k : group + k - GROUPS);
+    }
+
+    // The first turn is the first group's.
+    static __device__ __forceinline__ void open(int group)
+    {
+        for (int k = 0; k < group; ++k) pass_to(k);
+    }
+};
+
 // Sums as the left operand of the next product.
 template <class T, int N> static __device__ __forceinline__ void fuse_narrow(unsigned (&p)[N / 2], const float (&s)[N])
 {
@@ -1587,6 +1612,72 @@ static __device__ __forceinline__ long long fuse_rows_before(const int (&batch)[
 {
     return ((batch[0] * shape.batch[1] + batch[1]) * shape.batch[2] + batch[2]) * shape.m;
 }
+#endif
+
+#if defined(HEAD_KEYS)
+// What weights of attention are multiplied by on their way to the values, for the places that a thread has of a product: of every
+// eight along a block two, in two lines eight apart. TURNED: a line is a key's, otherwise a query's.
+
+// Weights that are kept, multiplied by `scale`, or 0. `keep` tells of a query and a key.
+template <class KEEP> struct fuse_drops {
+    const KEEP& keep;
+    float scale;
+};
+
+template <class KEEP> static __device__ __forceinline__ fuse_drops<KEEP> fuse_dropped(const KEEP& keep, float scale)
+{
+    return {keep, scale};
+}
+
+// A program of a weight is run place by place.
+template <int N, bool TURNED, class WEIGHT> struct fuse_multipliers {
+    const WEIGHT& weight;
+
+    __device__ __forceinline__ void look(const int (&)[3], int, int, int, int) {}
+
+    __device__ __forceinline__ float apply(const int (&batch)[3], int, float x, int m, int n) const { return weight(batch, x, m, n); }
+};
+
+// What is kept is looked up before it is needed, one bit a place: four neighbours along a row share a draw, so each of the threads
+// that have them asks for all four of some rows, and they exchange what they know.
+template <int N, bool TURNED, class KEEP> struct fuse_multipliers<N, TURNED, fuse_drops<KEEP>> {
+    static constexpr int SHARERS = TURNED ? 4 : 2, WORDS = N / 32;
+    static_assert(N % 32 == 0, "whole words of bits");
+    const fuse_drops<KEEP>& drops;
+    unsigned kept[SHARERS][WORDS];
+
+    // From query m and key n on, which are the first that the thread has; the last ones that are.
+    __device__ __forceinline__ void look(const int (&batch)[3], int m, int n, int last_m, int last_n)
+    {
+        const int lane = threadIdx.x % 32, own = TURNED ? lane / 4 % 4 : lane % 2;
+        const int row = m + (TURNED ? own % 2 : own * 8), first = TURNED ? n - own + own / 2 * 8 : n - own * 2;
+#pragma unroll
+        for (int word = 0; word < WORDS; ++word) {
+            unsigned bits = 0;
+#pragma unroll 1
+            for (int j = 0; j < 8; ++j) {
+                const int along = (word * 8 + j) * 8, query = min(TURNED ? row + along : row, last_m), key = TURNED ? first : first + along;
+#pragma unroll
+                for (int k = 0; k < 4; ++k) bits |= (unsigned)(drops.keep(batch, query, min(key + k, last_n)) ? 1 : 0) << (4 * j + k);
+            }
+#pragma unroll
+            for (int of = 0; of < SHARERS; ++of) {
+                const int from = TURNED ? (lane & ~12) | of << 2 : (lane & ~1) | of;
+                kept[of][word] = __shfl_sync(~0u, bits, from) >> (TURNED ? own : 2 * own);
+            }
+        }
+    }
+
+    __device__ __forceinline__ float apply(const int (&)[3], int i, float x, int, int) const
+    {
+        const unsigned bits = kept[TURNED ? i % 4 : i / 2 % 2][i / 32];
+        return x * (bits >> (i / 4 % 8 * 4 + (TURNED ? 0 : i % 2)) & 1 ? drops.scale : 0.0f);
+    }
+};
+
+// One of two, where they are alike.
+template <class A> static __device__ __forceinline__ const A& fuse_first_if_same(const A& first, const A&) { return first; }
+template <class A, class B> static __device__ __forceinline__ const B& fuse_first_if_same(const A&, const B& other) { return other; }
 #endif
 
 #if defined(HEAD_KEYS)
@@ -1661,7 +1752,7 @@ struct fuse_attention {
     // Scores become exponentials. EDGE: there may be keys that are none, or that are behind the query.
     template <bool EDGE, class SCORE, class WEIGHT>
     static __device__ __forceinline__ void soften(float (&s)[TN / 2], Rows& rows, const Tile& tile, int m, int n,
-                                                  const fuse_attention_shape& shape, float to_exp2, const SCORE& score, const WEIGHT& weight)
+                                                  const fuse_attention_shape& shape, float to_exp2, const SCORE& score, const WEIGHT& multipliers)
     {
         if (!PLAIN || EDGE) {
 #pragma unroll
@@ -1712,7 +1803,7 @@ struct fuse_attention {
 #pragma unroll
         for (int i = 0; !PLAIN_WEIGHT && i < TN / 2; ++i) {
             const int row = m + i / 2 % 2 * 8, column = n + i / 4 * 8 + i % 2;
-            s[i] = weight(tile.batch, s[i], min(row, (int)shape.m - 1), EDGE ? min(column, (int)shape.n - 1) : column);
+            s[i] = multipliers.apply(tile.batch, i, s[i], min(row, (int)shape.m - 1), EDGE ? min(column, (int)shape.n - 1) : column);
         }
     }
 
@@ -1720,23 +1811,6 @@ struct fuse_attention {
     {
 #pragma unroll
         for (int i = 0; i < DV / 2; ++i) o[i] *= rows.scale[i / 2 % 2];
-    }
-
-    // Groups take turns at giving tensor cores work, by a barrier each.
-    static __device__ __forceinline__ void await_turn(int group)
-    {
-        if (GROUPS > 1) asm volatile("bar.sync %0, %1;" :: "r"(2 + group), "n"(GROUPS * 128) : "memory");
-    }
-
-    static __device__ __forceinline__ void pass_turn(int to)
-    {
-        asm volatile("bar.arrive %0, %1;" :: "r"(2 + to), "n"(GROUPS * 128) : "memory");
-    }
-
-    static __device__ __forceinline__ void pass_turns(int group)
-    {
-#pragma unroll
-        for (int k = 1; k < GROUPS; ++k) pass_turn(group + k < GROUPS ? group + k : group + k - GROUPS);
     }
 
     // A warpgroup that multiplies.
@@ -1751,7 +1825,7 @@ struct fuse_attention {
         };
         fuse_left<T, TM, D, STAYS> queries;
         fuse_lap<STAGES> k_ring, v_ring;
-        for (int k = 0; k < group; ++k) pass_turn(k);
+        fuse_group_turns<GROUPS>::open(group);
         for (unsigned phase = 0;; phase ^= 1) {
             fuse_await(room + Q_FULL, phase);
             const int number = *(volatile int*)__cvta_shared_to_generic(room + TILE);
@@ -1763,7 +1837,12 @@ struct fuse_attention {
             float s[TN / 2], o[DV / 2] = {};
             unsigned p[TN / 4];
             Rows rows = {{never(), never()}, {}, {}};
+            fuse_multipliers<TN / 2, false, WEIGHT> multipliers = {weight};
+            const auto look = [&](int block) {
+                if (!PLAIN_WEIGHT) multipliers.look(tile.batch, m, block * TN + n, (int)shape.m - 1, (int)shape.n - 1);
+            };
             int block = tile.blocks - 1;
+            look(block);
             fuse_await(room + K_FULL + 8 * k_ring.stage, k_ring.parity);
             fuse_show_to_products();
             queries.multiply(s, room + K_AT + k_ring.stage * K_BYTES);
@@ -1771,22 +1850,23 @@ struct fuse_attention {
             fuse_hold(s);
             release(K_EMPTY + 8 * k_ring.stage);
             k_ring.next();
-            soften<true>(s, rows, tile, m, block * TN + n, shape, to_exp2, score, weight);
+            soften<true>(s, rows, tile, m, block * TN + n, shape, to_exp2, score, multipliers);
             fuse_narrow<T>(p, s);
             // The scores of a block, and the values of the one before.
             const auto step = [&](auto edge) {
+                look(block);
                 fuse_await(room + K_FULL + 8 * k_ring.stage, k_ring.parity);
                 fuse_await(room + V_FULL + 8 * v_ring.stage, v_ring.parity);
                 fuse_show_to_products();
-                await_turn(group);
+                fuse_group_turns<GROUPS>::await(group);
                 queries.multiply(s, room + K_AT + k_ring.stage * K_BYTES);
                 fuse_multiply_across<T, TN, DV>(o, p, room + V_AT + v_ring.stage * V_BYTES);
-                pass_turns(group);
+                fuse_group_turns<GROUPS>::pass(group);
                 fuse_products_wait<1>();
                 fuse_hold(s);
                 release(K_EMPTY + 8 * k_ring.stage);
                 k_ring.next();
-                soften<decltype(edge)::value>(s, rows, tile, m, block * TN + n, shape, to_exp2, score, weight);
+                soften<decltype(edge)::value>(s, rows, tile, m, block * TN + n, shape, to_exp2, score, multipliers);
                 fuse_hold(s);
                 fuse_products_wait<0>();
                 fuse_hold(o);

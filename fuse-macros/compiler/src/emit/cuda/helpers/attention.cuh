@@ -70,7 +70,7 @@ struct fuse_attention {
     // Scores become exponentials. EDGE: there may be keys that are none, or that are behind the query.
     template <bool EDGE, class SCORE, class WEIGHT>
     static __device__ __forceinline__ void soften(float (&s)[TN / 2], Rows& rows, const Tile& tile, int m, int n,
-                                                  const fuse_attention_shape& shape, float to_exp2, const SCORE& score, const WEIGHT& weight)
+                                                  const fuse_attention_shape& shape, float to_exp2, const SCORE& score, const WEIGHT& multipliers)
     {
         if (!PLAIN || EDGE) {
 #pragma unroll
@@ -121,7 +121,7 @@ struct fuse_attention {
 #pragma unroll
         for (int i = 0; !PLAIN_WEIGHT && i < TN / 2; ++i) {
             const int row = m + i / 2 % 2 * 8, column = n + i / 4 * 8 + i % 2;
-            s[i] = weight(tile.batch, s[i], min(row, (int)shape.m - 1), EDGE ? min(column, (int)shape.n - 1) : column);
+            s[i] = multipliers.apply(tile.batch, i, s[i], min(row, (int)shape.m - 1), EDGE ? min(column, (int)shape.n - 1) : column);
         }
     }
 
@@ -129,23 +129,6 @@ struct fuse_attention {
     {
 #pragma unroll
         for (int i = 0; i < DV / 2; ++i) o[i] *= rows.scale[i / 2 % 2];
-    }
-
-    // Groups take turns at giving tensor cores work, by a barrier each.
-    static __device__ __forceinline__ void await_turn(int group)
-    {
-        if (GROUPS > 1) asm volatile("bar.sync %0, %1;" :: "r"(2 + group), "n"(GROUPS * 128) : "memory");
-    }
-
-    static __device__ __forceinline__ void pass_turn(int to)
-    {
-        asm volatile("bar.arrive %0, %1;" :: "r"(2 + to), "n"(GROUPS * 128) : "memory");
-    }
-
-    static __device__ __forceinline__ void pass_turns(int group)
-    {
-#pragma unroll
-        for (int k = 1; k < GROUPS; ++k) pass_turn(group + k < GROUPS ? group + k : group + k - GROUPS);
     }
 
     // A warpgroup that multiplies.
@@ -160,7 +143,7 @@ struct fuse_attention {
         };
         fuse_left<T, TM, D, STAYS> queries;
         fuse_lap<STAGES> k_ring, v_ring;
-        for (int k = 0; k < group; ++k) pass_turn(k);
+        fuse_group_turns<GROUPS>::open(group);
         for (unsigned phase = 0;; phase ^= 1) {
             fuse_await(room + Q_FULL, phase);
             const int number = *(volatile int*)__cvta_shared_to_generic(room + TILE);
@@ -172,7 +155,12 @@ struct fuse_attention {
             float s[TN / 2], o[DV / 2] = {};
             unsigned p[TN / 4];
             Rows rows = {{never(), never()}, {}, {}};
+            fuse_multipliers<TN / 2, false, WEIGHT> multipliers = {weight};
+            const auto look = [&](int block) {
+                if (!PLAIN_WEIGHT) multipliers.look(tile.batch, m, block * TN + n, (int)shape.m - 1, (int)shape.n - 1);
+            };
             int block = tile.blocks - 1;
+            look(block);
             fuse_await(room + K_FULL + 8 * k_ring.stage, k_ring.parity);
             fuse_show_to_products();
             queries.multiply(s, room + K_AT + k_ring.stage * K_BYTES);
@@ -180,22 +168,23 @@ struct fuse_attention {
             fuse_hold(s);
             release(K_EMPTY + 8 * k_ring.stage);
             k_ring.next();
-            soften<true>(s, rows, tile, m, block * TN + n, shape, to_exp2, score, weight);
+            soften<true>(s, rows, tile, m, block * TN + n, shape, to_exp2, score, multipliers);
             fuse_narrow<T>(p, s);
             // The scores of a block, and the values of the one before.
             const auto step = [&](auto edge) {
+                look(block);
                 fuse_await(room + K_FULL + 8 * k_ring.stage, k_ring.parity);
                 fuse_await(room + V_FULL + 8 * v_ring.stage, v_ring.parity);
                 fuse_show_to_products();
-                await_turn(group);
+                fuse_group_turns<GROUPS>::await(group);
                 queries.multiply(s, room + K_AT + k_ring.stage * K_BYTES);
                 fuse_multiply_across<T, TN, DV>(o, p, room + V_AT + v_ring.stage * V_BYTES);
-                pass_turns(group);
+                fuse_group_turns<GROUPS>::pass(group);
                 fuse_products_wait<1>();
                 fuse_hold(s);
                 release(K_EMPTY + 8 * k_ring.stage);
                 k_ring.next();
-                soften<decltype(edge)::value>(s, rows, tile, m, block * TN + n, shape, to_exp2, score, weight);
+                soften<decltype(edge)::value>(s, rows, tile, m, block * TN + n, shape, to_exp2, score, multipliers);
                 fuse_hold(s);
                 fuse_products_wait<0>();
                 fuse_hold(o);

@@ -84,6 +84,16 @@ template <int N, bool CAUSAL, bool PLAIN, bool PLAIN_WEIGHT, bool TURNED> struct
         return program(batch, x, more..., min(query(i), (int)shape.m - 1), min(key(i), (int)shape.n - 1));
     }
 
+    // What weights and their gradients are multiplied by, looked up and used.
+    template <class MULTIPLIERS> __device__ __forceinline__ void look(MULTIPLIERS& by) const
+    {
+        if (!PLAIN_WEIGHT) by.look(batch, m, n, (int)shape.m - 1, (int)shape.n - 1);
+    }
+    template <class MULTIPLIERS> __device__ __forceinline__ float multiply(const MULTIPLIERS& by, int i, float x) const
+    {
+        return by.apply(batch, i, x, min(query(i), (int)shape.m - 1), min(key(i), (int)shape.n - 1));
+    }
+
     // Products become weights. EDGE: there may be places that are none, or keys behind a query. `sums`: of place i, for exponents of 2.
     template <bool EDGE, class SUMS, class SCORE>
     __device__ __forceinline__ void to_weights(float (&s)[N], float (&products)[N], float to_exp2, const SUMS& sums, const SCORE& score) const
@@ -98,23 +108,23 @@ template <int N, bool CAUSAL, bool PLAIN, bool PLAIN_WEIGHT, bool TURNED> struct
     }
 
     // What values are multiplied by.
-    template <class T, class WEIGHT> __device__ __forceinline__ void narrow(unsigned (&w)[N / 2], const float (&p)[N], const WEIGHT& weight) const
+    template <class T, class MULTIPLIERS> __device__ __forceinline__ void narrow(unsigned (&w)[N / 2], const float (&p)[N], const MULTIPLIERS& by) const
     {
 #pragma unroll
         for (int i = 0; i < N; i += 2) {
-            const float first = PLAIN_WEIGHT ? p[i] : run(weight, i, p[i]);
-            w[i / 2] = fuse_element<T>::pair(first, PLAIN_WEIGHT ? p[i + 1] : run(weight, i + 1, p[i + 1]));
+            const float first = PLAIN_WEIGHT ? p[i] : multiply(by, i, p[i]);
+            w[i / 2] = fuse_element<T>::pair(first, PLAIN_WEIGHT ? p[i + 1] : multiply(by, i + 1, p[i + 1]));
         }
     }
 
     // Weights become the gradients of products, but for the factor; `of`: the rowsum(O dO) of place i.
-    template <class OF, class WEIGHT, class SCORE>
+    template <class OF, class MULTIPLIERS, class SCORE>
     __device__ __forceinline__ void to_gradients(float (&p)[N], const float (&d)[N], const float (&products)[N], const OF& of,
-                                                 const WEIGHT& weight, const SCORE& score) const
+                                                 const MULTIPLIERS& by, const SCORE& score) const
     {
 #pragma unroll
         for (int i = 0; i < N; ++i) {
-            p[i] *= (PLAIN_WEIGHT ? d[i] : run(weight, i, d[i])) - of(i);
+            p[i] *= (PLAIN_WEIGHT ? d[i] : multiply(by, i, d[i])) - of(i);
             if (!PLAIN) p[i] = run(score, i, p[i], products[i]);
         }
     }
@@ -181,6 +191,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
             fuse_left<T, TM, D, STAYS> queries;
             fuse_left<T, TM, DV, STAYS> of_results;
             const float to_exp2 = factor * 1.44269504f;
+            fuse_group_turns<GROUPS>::open(group);
             fuse_lap<STAGES> ring;
             for (unsigned phase = 0;; phase ^= 1) {
                 fuse_await(turns.room + Turns::OWN_FULL, phase);
@@ -193,16 +204,21 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
                 const auto scores = [&](int block) { return Scores{shape, tile.batch, m, block * TN + lane % 4 * 2}; };
                 const auto sum_of = [&](int i) { return line_sum[i / 2 % 2]; };
                 const auto inner_of = [&](int i) { return line_inner[i / 2 % 2]; };
-                const auto multiply = [&] {
+                const auto await_block = [&] {
                     fuse_await(turns.room + Turns::FULL + 8 * ring.stage, ring.parity);
                     fuse_show_to_products();
+                };
+                const auto multiply = [&] {
                     queries.multiply(s, room + K_AT + ring.stage * K_BYTES);
                     of_results.multiply(d, room + V_AT + ring.stage * V_BYTES);
                 };
+                fuse_multipliers<TN / 2, false, OF_WEIGHT> by = {of_weight};
                 int block = tile.blocks - 1;
+                scores(block).look(by);
                 queries.take(room, group);
                 of_results.take(room + DO_AT, group);
                 if (STAYS) turns.release(Turns::OWN_EMPTY);
+                await_block();
                 multiply();
                 const long long before = fuse_rows_before(tile.batch, shape);
 #pragma unroll
@@ -217,20 +233,24 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
                 scores(block).template to_weights<true>(s, products, to_exp2, sum_of, score);
                 fuse_products_wait<0>();
                 fuse_hold(d);
-                scores(block).to_gradients(s, d, products, inner_of, of_weight, of_score);
+                scores(block).to_gradients(s, d, products, inner_of, by, of_score);
                 fuse_narrow<T>(narrow, s);
                 int last = ring.stage;
                 ring.next();
                 // The gradients of a block, and the sum of the one before.
                 const auto step = [&](auto edge) {
+                    scores(block).look(by);
+                    await_block();
+                    fuse_group_turns<GROUPS>::await(group);
                     multiply();
                     fuse_multiply_across<T, TN, D>(sum, narrow, room + K_AT + last * K_BYTES);
+                    fuse_group_turns<GROUPS>::pass(group);
                     fuse_products_wait<2>();
                     fuse_hold(s);
                     scores(block).template to_weights<decltype(edge)::value>(s, products, to_exp2, sum_of, score);
                     fuse_products_wait<1>();
                     fuse_hold(d);
-                    scores(block).to_gradients(s, d, products, inner_of, of_weight, of_score);
+                    scores(block).to_gradients(s, d, products, inner_of, by, of_score);
                     fuse_hold(s);
                     fuse_products_wait<0>();
                     fuse_hold(sum);
@@ -322,6 +342,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
             fuse_left<T, TN, D, STAYS> keys;
             fuse_left<T, TN, DV, STAYS> values;
             const float to_exp2 = factor * 1.44269504f;
+            if (AHEAD) fuse_group_turns<GROUPS>::open(group);
             fuse_lap<STAGES> ring;
             for (unsigned phase = 0;; phase ^= 1) {
                 fuse_await(turns.room + Turns::OWN_FULL, phase);
@@ -332,6 +353,14 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                 float s[TM / 2], products[TM / 2], d[TM / 2], of_keys[D / 2] = {}, of_values[DV / 2] = {};
                 unsigned weights[TM / 4], gradients[TM / 4];
                 const auto scores = [&](int block) { return Scores{shape, tile.batch, block * TM + lane % 4 * 2, n}; };
+                fuse_multipliers<TM / 2, true, WEIGHT> to = {weight};
+                fuse_multipliers<TM / 2, true, OF_WEIGHT> of = {of_weight};
+                // What is dropped is dropped on the way back, too.
+                const auto& by = fuse_first_if_same(to, of);
+                const auto look = [&](int block) {
+                    scores(block).look(to);
+                    if ((const void*)&by != (const void*)&to) scores(block).look(of);
+                };
                 float numbers[TM / 4];
                 const auto take_numbers = [&](int from) {
                     const unsigned at = room + ROWS_AT + ring.stage * ROW_BYTES + from * 4 + lane % 4 * 8;
@@ -359,6 +388,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                 if (STAYS) turns.release(Turns::OWN_EMPTY);
                 // A block by itself.
                 const auto alone = [&](auto edge) {
+                    look(block);
                     await_block();
                     multiply_keys();
                     multiply_values();
@@ -366,12 +396,12 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                     fuse_products_wait<1>();
                     fuse_hold(s);
                     scores(block).template to_weights<decltype(edge)::value>(s, products, to_exp2, sum_of, score);
-                    scores(block).template narrow<T>(weights, s, weight);
+                    scores(block).template narrow<T>(weights, s, to);
                     if (!AHEAD) add_to_values(ring.stage);
                     take_numbers(TM);
                     fuse_products_wait<AHEAD ? 0 : 1>();
                     fuse_hold(d);
-                    scores(block).to_gradients(s, d, products, inner_of, of_weight, of_score);
+                    scores(block).to_gradients(s, d, products, inner_of, by, of_score);
                     fuse_narrow<T>(gradients, s);
                     if (!AHEAD) {
                         add_to_keys(ring.stage);
@@ -386,11 +416,14 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                 // The weights and gradients of a block, and the sums of the one before.
                 const auto step = [&](auto edge) {
                     if (!AHEAD) return alone(edge);
+                    look(block);
                     await_block();
+                    fuse_group_turns<GROUPS>::await(group);
                     multiply_keys();
                     add_to_values(last);
                     multiply_values();
                     add_to_keys(last);
+                    fuse_group_turns<GROUPS>::pass(group);
                     take_numbers(0);
                     fuse_products_wait<3>();
                     fuse_hold(s);
@@ -398,11 +431,11 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                     fuse_hold(s);
                     fuse_products_wait<2>();
                     fuse_hold(of_values);
-                    scores(block).template narrow<T>(weights, s, weight);
+                    scores(block).template narrow<T>(weights, s, to);
                     take_numbers(TM);
                     fuse_products_wait<1>();
                     fuse_hold(d);
-                    scores(block).to_gradients(s, d, products, inner_of, of_weight, of_score);
+                    scores(block).to_gradients(s, d, products, inner_of, by, of_score);
                     fuse_hold(s);
                     fuse_products_wait<0>();
                     fuse_hold(of_keys);

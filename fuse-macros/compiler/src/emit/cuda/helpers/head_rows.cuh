@@ -77,6 +77,31 @@ static __device__ __forceinline__ void fuse_multiply_across(float (&o)[D / 2], c
     fuse_products_end();
 }
 
+// Groups take turns at giving tensor cores work, by a barrier each.
+template <int GROUPS> struct fuse_group_turns {
+    static __device__ __forceinline__ void await(int group)
+    {
+        if (GROUPS > 1) asm volatile("bar.sync %0, %1;" :: "r"(2 + group), "n"(GROUPS * 128) : "memory");
+    }
+
+    static __device__ __forceinline__ void pass_to(int group)
+    {
+        asm volatile("bar.arrive %0, %1;" :: "r"(2 + group), "n"(GROUPS * 128) : "memory");
+    }
+
+    static __device__ __forceinline__ void pass(int group)
+    {
+#pragma unroll
+        for (int k = 1; k < GROUPS; ++k) pass_to(group + k < GROUPS ? group + k : group + k - GROUPS);
+    }
+
+    // The first turn is the first group's.
+    static __device__ __forceinline__ void open(int group)
+    {
+        for (int k = 0; k < group; ++k) pass_to(k);
+    }
+};
+
 // Sums as the left operand of the next product.
 template <class T, int N> static __device__ __forceinline__ void fuse_narrow(unsigned (&p)[N / 2], const float (&s)[N])
 {
