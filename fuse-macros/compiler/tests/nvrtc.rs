@@ -7,7 +7,7 @@ mod programs;
 use fuse_compiler::emit::cuda;
 use fuse_compiler::plan::Step as PlanStep;
 use fuse_compiler::plan::abi::{self, BATCH_AXES, Lie, Step, Variant, Walk, is_turnable};
-use fuse_compiler::plan::{Kernel, Kind, Matmul, Phases, Plan, verify};
+use fuse_compiler::plan::{Fused, Kernel, Kind, Matmul, Phases, Plan, verify};
 use fuse_compiler::types::DType;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::num::NonZero;
@@ -81,6 +81,9 @@ fn own_architecture(variant: &Variant) -> Option<&'static &'static str> {
 fn suits(variant: &Variant, params: &[DType]) -> bool {
     params.iter().all(|dtype| match variant.walk {
         Walk::Thirds { .. } => *dtype == DType::F32,
+        Walk::Attention { depth, columns, groups, keys, .. } if *dtype == DType::F32 => {
+            FLOATS.contains(&(depth, columns, groups, keys))
+        }
         Walk::Halves { .. } | Walk::Attention { .. } => dtype.is_half(),
         _ => true,
     })
@@ -108,14 +111,18 @@ fn kernels(plan: &Plan) -> Vec<(&Kernel, Vec<Variant>)> {
             }
         }
     }
-    found.extend(plan.fused.iter().map(|fused| (&fused.score, attentions(&fused.score))));
+    found.extend(plan.fused.iter().map(|fused| (&fused.score, attentions(plan, fused))));
     found
 }
 
-/// Every number of groups, and heads of every way of padding, each in the place of the generation that has such products.
-fn attentions(score: &Kernel) -> Vec<Variant> {
-    let operands = score.leaves.len() + score.stores.len();
-    let of = |depth, columns, groups, keys| Variant {
+/// Sizes of heads, warpgroups and keys of a block that attention of halves, and of floats, may have.
+const HALVES: [(u32, u32, u32, u32); 4] = [(64, 64, 3, 128), (128, 128, 2, 128), (96, 32, 1, 128), (256, 160, 2, 64)];
+const FLOATS: [(u32, u32, u32, u32); 3] = [(64, 64, 2, 64), (128, 128, 2, 64), (96, 32, 1, 64)];
+
+/// Every number of groups, and heads of every way of padding.
+fn attentions(plan: &Plan, fused: &Fused) -> Vec<Variant> {
+    let operands = fused.score.leaves.len() + fused.score.stores.len();
+    let of = |&(depth, columns, groups, keys): &(u32, u32, u32, u32)| Variant {
         outer: BATCH_AXES + 2,
         inner: 0,
         vec: 1,
@@ -123,8 +130,13 @@ fn attentions(score: &Kernel) -> Vec<Variant> {
         wide: groups == 1,
         walk: Walk::Attention { depth, columns, groups, keys, is_causal: true },
     };
-    let all = [of(64, 64, 3, 128), of(128, 128, 2, 128), of(96, 32, 1, 128), of(256, 160, 2, 64)];
-    all.into_iter().flat_map(|variant| [variant.clone(), variant.clone(), variant]).collect()
+    let (.., values) = fused.steps.steps(plan);
+    let all: Vec<_> = match values.dtype {
+        DType::F32 => FLOATS.iter().collect(),
+        DType::Param(_) => HALVES.iter().chain(&FLOATS).collect(),
+        _ => HALVES.iter().collect(),
+    };
+    all.into_iter().map(of).collect()
 }
 
 /// Dense and strided, narrow and wide, and every way of walking rows.

@@ -119,6 +119,8 @@ pub fn made() -> Vec<(&'static str, Made)> {
         ("cumsum", cumsum(F16)),
         ("attention", attention(BF16)),
         ("attention_fused", attention_fused(F16)),
+        ("attention_floats", attention_fused(F32)),
+        ("attention_generic", attention_fused(Param(0))),
     ]
 }
 

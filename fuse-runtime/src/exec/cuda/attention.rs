@@ -10,6 +10,7 @@ use crate::log::{self, Topic};
 use crate::raw::RawTensor;
 use fuse_compiler::plan::abi::{Access, BATCH_AXES, Geometry, Variant};
 use fuse_compiler::plan::{Fused, Plan};
+use fuse_compiler::types::DType;
 
 /// Launches attention as one kernel, and what follows it; `false` if it has to be run in steps, and nothing was launched.
 pub(super) fn launch_attention(
@@ -55,7 +56,8 @@ struct Heads {
 impl Heads {
     fn find(call: &CudaCall<'_>, plan: &Plan, fused: &Fused, buffers: &mut Buffers<'_>) -> Result<Option<Heads>> {
         let (scores, _, values) = fused.steps.steps(plan);
-        let is_there = values.dtype.is_half() && call.context.facts().target().capability == 90;
+        let has_kernel = values.dtype.is_half() || values.dtype == DType::F32;
+        let is_there = has_kernel && call.context.facts().target().capability == 90;
         if !is_there || scores.batch.len() > BATCH_AXES {
             return Ok(None);
         }

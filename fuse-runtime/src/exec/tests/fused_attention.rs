@@ -7,7 +7,7 @@ use crate::device::Device;
 use crate::exec::Program;
 use crate::raw::RawTensor;
 use fuse_compiler::op::{Attr, Build, Literal, Op};
-use fuse_compiler::types::DType::{self, BF16, Bool, F16};
+use fuse_compiler::types::DType::{self, BF16, Bool, F16, F32};
 use fuse_compiler::{optimise, schedule};
 
 /// Batches, heads, queries, keys, depth, columns of values.
@@ -168,7 +168,6 @@ fn reference(inputs: &[RawTensor], extents: Extents, mask: Mask, form: Form) -> 
 }
 
 fn check(dtype: DType, extents: Extents, masked: Mask, form: Form, lie: Lie) {
-    let Ok(cuda) = Device::cuda(0) else { return };
     let [b, h, m, n, depth, columns] = extents;
     let shared = |lie| if lie == Lie::Shared { Lie::Dense } else { lie };
     let mut inputs = vec![
@@ -177,21 +176,36 @@ fn check(dtype: DType, extents: Extents, masked: Mask, form: Form, lie: Lie) {
         heads(dtype, [b, h, n, columns], lie),
     ];
     inputs.extend(mask(dtype, masked, extents));
+    compare(dtype, extents, (masked, form), &inputs, &format!("{dtype:?} {extents:?} {masked:?} {form:?} {lie:?}"));
+}
+
+fn compare(dtype: DType, extents: Extents, (masked, form): (Mask, Form), inputs: &[RawTensor], what: &str) {
+    let Ok(cuda) = Device::cuda(0) else { return };
+    let [b, h, m, _, _, columns] = extents;
     let case = case(dtype, extents, masked, form);
     let program = program(&case);
-    let what = format!("{dtype:?} {extents:?} {masked:?} {form:?} {lie:?}");
-    let want = reference(&inputs, extents, masked, form);
+    let want = reference(inputs, extents, masked, form);
     // One rounding of the weights, one of the result; where it is written out, scores are rounded too, which are at most 3
-    // and rounded three times.
-    let unit = if dtype == BF16 { 2f64.powi(-8) } else { 2f64.powi(-11) };
-    let rounded = if matches!(form, Form::Op(_)) { 1.0 } else { 12.0 };
+    // and rounded three times. Floats are not rounded in between, but their sums are.
+    let (unit, rounded) = match (dtype, form) {
+        (BF16, Form::Op(_)) => (2f64.powi(-8), 1.0),
+        (F16, Form::Op(_)) => (2f64.powi(-11), 1.0),
+        (BF16, _) => (2f64.powi(-8), 12.0),
+        (F16, _) => (2f64.powi(-11), 12.0),
+        _ => (2f64.powi(-24), 32.0),
+    };
+    let least = if dtype == F32 { 1e-42 } else { 1e-6 };
     // The first call runs step by step, the next ones by a tape.
     for _ in 0..3 {
-        let got = call(&case, &program, &inputs, cuda).unwrap().remove(0);
+        let got = call(&case, &program, inputs, cuda).unwrap().remove(0);
         assert_eq!(got.shape(), [b, h, m, columns], "{what}");
         for (i, (got, (want, size))) in values(&got).into_iter().zip(&want).enumerate() {
-            let room = unit * (rounded * size + want.abs()) + 1e-6;
-            assert!((got - want).abs() <= room, "{what}: element {i} is {got}, not {want}, with room for {room:e}");
+            let room = unit * (rounded * size + want.abs()) + least;
+            let is_same = got == *want || (got.is_nan() && want.is_nan());
+            assert!(
+                is_same || (got - want).abs() <= room,
+                "{what}: element {i} is {got}, not {want}, with room for {room:e}"
+            );
         }
     }
     let is_hopper = Context::get(0).unwrap().facts().target().capability == 90;
@@ -206,6 +220,51 @@ fn one_op_over_sizes_and_masks() {
         check(dtype, extents, Mask::None, Form::Op(k % 2 == 1), lie);
         check(dtype, extents, [Mask::Pairs, Mask::Keys, Mask::Bias][k % 3], Form::Op(k % 2 == 0), lie);
     }
+}
+
+#[test]
+fn floats_over_sizes_and_masks() {
+    let narrow = |[.., depth, columns]: &Extents| *depth <= 128 && *columns <= 128;
+    for (k, extents) in EXTENTS.into_iter().filter(narrow).enumerate() {
+        let lie = [Lie::Dense, Lie::Projected, Lie::Shared][k % 3];
+        check(F32, extents, Mask::None, Form::Op(k % 2 == 1), lie);
+        check(F32, extents, [Mask::Pairs, Mask::Keys, Mask::Bias][k % 3], Form::Op(k % 2 == 0), lie);
+    }
+    check(F32, [1, 2, 65, 100, 36, 20], Mask::None, Form::Op(false), Lie::Dense);
+    check(F32, [2, 3, 140, 270, 64, 64], Mask::Bias, Form::Bent, Lie::Projected);
+}
+
+/// Values below and above what three bfloat16 hold, and such as are no numbers.
+#[test]
+fn floats_that_parts_do_not_hold() {
+    let extents @ [b, h, m, n, depth, columns] = [1, 4, 70, 150, 64, 64];
+    let changed = |dims: [usize; 4], change: &dyn Fn(usize, usize, usize, f32) -> f32| {
+        let [_, _, rows, wide] = dims;
+        let all = values(&noise(F32, &dims)).into_iter().enumerate();
+        let all: Vec<f32> = all.map(|(i, x)| change(i / wide / rows, i / wide % rows, i % wide, x as f32)).collect();
+        RawTensor::from_slice(&all, &dims).unwrap()
+    };
+    let queries = changed([b, h, m, depth], &|head, row, column, x| match (head, row, column) {
+        (0, 3, 5) => f32::INFINITY,
+        (0, 66, 1) => f32::NAN,
+        (1, ..) => x * 1e-35,
+        (2, _, 0) => 1e25,
+        _ => x,
+    });
+    let keys = changed([b, h, n, depth], &|head, row, column, x| match (head, row, column) {
+        (0, 7, 2) => f32::NEG_INFINITY,
+        (2, _, 0) => x * 1e-25,
+        _ => x,
+    });
+    let of_values = changed([b, h, n, columns], &|head, row, column, x| match (head, row, column) {
+        (0, 9, 1) | (3, 149, 63) => f32::INFINITY,
+        (3, 140, 2) => f32::NAN,
+        (1, ..) => x * 1e-36,
+        (2, ..) => x * 1e30,
+        _ => x,
+    });
+    let inputs = [queries, keys, of_values];
+    compare(F32, extents, (Mask::None, Form::Op(false)), &inputs, "values that parts do not hold");
 }
 
 #[test]

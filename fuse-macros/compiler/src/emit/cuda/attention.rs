@@ -7,6 +7,7 @@ use super::signature;
 use crate::emit::writer::Writer;
 use crate::plan::abi::c_type;
 use crate::plan::{Expr, Fused, Level};
+use crate::types::DType;
 
 /// Writes the kernel. Only Hopper has its instructions.
 pub(super) fn write(w: &mut Writer, scope: &Scope<'_>, fused: &Fused) {
@@ -30,7 +31,12 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>, fused: &Fused) {
         w.line("};");
         let factor = fused.factor.map_or_else(|| "1.0f".to_owned(), |factor| scope.value(factor));
         let choices = [fused.is_causal, fused.empty_is_zero, is_plain].map(|choice| choice.to_string()).join(", ");
-        w.line(format!("typedef fuse_attention<{element}, {result}, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, {choices}, false, true> attend;"));
+        let helper = match values.dtype {
+            DType::F32 => "fuse_attention_floats",
+            DType::Param(_) => "fuse_attention_any",
+            _ => "fuse_attention",
+        };
+        w.line(format!("typedef {helper}<{element}, {result}, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, {choices}, false, true> attend;"));
         let matrices = ["queries", "keys", "values"].map(|name| format!("{{of_{name}, of_{name}_strides}}")).join(", ");
         w.line(format!("attend::run({matrices}, of_result, of_result_strides, nullptr,"));
         w.line(format!("            shape, counters, {factor}, to_score, [](const int (&)[3], float weight, int, int) {{ return weight; }});"));

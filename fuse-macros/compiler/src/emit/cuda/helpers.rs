@@ -64,6 +64,7 @@ const HELPERS: &[Helper] = helpers! {
     "ring": "fuse_ring" "fuse_lap" "fuse_shared_at";
     "wgmma_groups": "fuse_wgmma_begin";
     "wgmma": "fuse_wgmma" "fuse_pieces";
+    "wgmma_narrow": "fuse_attention_floats";
     "turn": "fuse_turn";
     "wgmma_halves": "fuse_wgmma_halves";
     "wgmma_f16": "fuse_wgmma_halves fuse_f16";
@@ -71,7 +72,7 @@ const HELPERS: &[Helper] = helpers! {
     "halves": "fuse_halves";
     "third_pair": "fuse_third_pair" "fuse_bf16_pair";
     "thirds": "fuse_thirds";
-    "barrier": "fuse_barrier" "fuse_await";
+    "barrier": "fuse_barrier" "fuse_await" "fuse_copy";
     "wgmma_heads": "fuse_wgmma_heads" "fuse_lie" "fuse_place" "fuse_hold";
     "wgmma_heads_f16": "fuse_wgmma_heads fuse_f16";
     "wgmma_heads_bf16": "fuse_wgmma_heads fuse_bf16";
@@ -80,6 +81,8 @@ const HELPERS: &[Helper] = helpers! {
     "drops": "fuse_dropped" "fuse_multipliers" "fuse_first_if_same";
     "attention": "fuse_attention";
     "attention_back": "fuse_attention_dq" "fuse_attention_dkv";
+    "attention_floats": "fuse_attention_floats";
+    "attention_any": "fuse_attention_any";
     "tensor": "fuse_product fuse_f16" "fuse_product fuse_bf16";
     "tensor_f16": "fuse_product fuse_f16";
     "tensor_bf16": "fuse_product fuse_bf16";

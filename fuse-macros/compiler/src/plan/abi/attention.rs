@@ -10,15 +10,31 @@ pub const MATRICES: usize = 4;
 const GROUP: i64 = 64;
 /// Threads of a warpgroup.
 const GROUP_THREADS: u32 = 128;
-/// The most elements of a row of queries, keys or values that there is room for.
-const WIDEST: i64 = 256;
 /// Blocks of keys, and of values, that are there at a time.
 const STAGES: u32 = 2;
 /// Keys and values that stay in the second cache while queries of several heads read them, in bytes.
 const SECTION: i64 = 32 << 20;
-/// With fewer tiles than this, and more keys than [`FEW_KEYS`], most multiprocessors would look on for long.
+/// With fewer tiles than this, and more keys than its limit, a kernel would leave most multiprocessors looking on for long.
 const FEW_TILES: i64 = 32;
-const FEW_KEYS: i64 = 4096;
+
+/// What a kernel takes, by the bytes of an element: halves (`attention.cuh`) and floats (`attention_floats.cuh`).
+struct Limits {
+    /// The most elements of a row of queries, keys or values that there is room for.
+    widest: i64,
+    /// The most keys of few tiles.
+    keys: i64,
+}
+
+const HALVES: Limits = Limits { widest: 256, keys: 4096 };
+const FLOATS: Limits = Limits { widest: 128, keys: 1024 };
+
+/// Of floats: keys of a block, threads that bring keys and values, bytes that a piece takes as it comes and in its parts,
+/// the most pieces, and the room that there is for all.
+const FLOAT_KEYS: u32 = 64;
+const RAW: u32 = FLOAT_KEYS * 32 * 4;
+const PIECE: u32 = 2 * 3 * 2 * (FLOAT_KEYS * 16 + 64);
+const PIECES: u32 = 12;
+const FLOAT_ROOM: u32 = 229_376;
 
 /// The arguments of attention in one kernel: the matrices, then those of a score, whose outer extents are the batch axes, m and n.
 pub fn attention_arguments(score: &Kernel) -> Vec<Arg> {
@@ -38,16 +54,24 @@ impl Variant {
         let (&[.., m, n], &[depth, columns]) = (&axes.outer[..], &axes.inner[..]) else { return None };
         let heads: i64 = axes.outer[..BATCH_AXES].iter().product();
         let tiles = heads * ceil_div(m, 2 * GROUP);
-        let is_there = target.capability == 90 && matrices[..3].iter().all(|matrix| matrix.bytes == 2);
-        let fits = |extent: i64| extent > 0 && extent <= WIDEST && extent % 8 == 0;
+        let bytes = matrices[0].bytes;
+        let limits = match bytes {
+            2 => HALVES,
+            4 => FLOATS,
+            _ => return None,
+        };
+        let is_there = target.capability == 90 && matrices[..3].iter().all(|matrix| matrix.bytes == bytes);
+        let fits = |extent: i64| extent > 0 && extent <= limits.widest && extent * bytes as i64 % 16 == 0;
         let small = [m, n, tiles].iter().all(|&extent| extent > 0 && extent < 1 << 30);
-        let few = tiles < FEW_TILES && n > FEW_KEYS;
+        let few = tiles < FEW_TILES && n > limits.keys;
         if !is_there || !fits(depth) || !fits(columns) || !small || few || !matrices.iter().all(in_whole_accesses) {
             return None;
         }
         let [depth, columns] = [depth, columns].map(padded);
-        let groups = groups(m, heads, depth.max(columns), target);
-        let keys = keys(depth.max(columns));
+        let (groups, keys) = match bytes {
+            2 => (groups(m, heads, depth.max(columns), target), keys(depth.max(columns))),
+            _ => (if m <= GROUP { 1 } else { 2 }, FLOAT_KEYS),
+        };
         let walk = Walk::Attention { depth, columns, groups, keys, is_causal: fused.is_causal };
         let score = Geometry { outer: axes.outer.clone(), inner: vec![], operands: operands.to_vec() };
         let steps = vec![Step::Apart; operands.len()];
@@ -61,12 +85,31 @@ impl Variant {
         };
         let [tiles, heads, _] = tiling(groups, axes, false);
         let blocks = (tiles * heads).min(i64::from(target.multiprocessors));
-        let queries = groups * GROUP as u32 * depth;
-        let elements = queries + STAGES * keys * (depth + columns);
-        // Behind the matrices lie barriers; in front of them what is needed to align them.
-        let shared = 1024 + 2 * elements + 256;
+        let shared = match element_bytes(axes) {
+            2 => shared_of_halves(groups, keys, [depth, columns]),
+            _ => shared_of_floats(groups, depth),
+        };
         Launch { blocks: blocks as u64, threads: GROUP_THREADS * (groups + 1), shared, scratch: vec![], counters: 2 }
     }
+}
+
+/// Bytes of an element of the matrices, of which the last operand is one.
+fn element_bytes(axes: &Geometry) -> usize {
+    axes.operands.last().map_or(0, |matrix| matrix.bytes)
+}
+
+/// Queries and rings of blocks of keys and of values. Behind them lie barriers; in front of them what is needed to align them.
+fn shared_of_halves(groups: u32, keys: u32, [depth, columns]: [u32; 2]) -> u32 {
+    let elements = groups * GROUP as u32 * depth + STAGES * keys * (depth + columns);
+    1024 + 2 * elements + 256
+}
+
+/// Queries in three parts, what four warps have brought, a ring of pieces; behind them barriers and words, in front of them what
+/// is needed to align them.
+fn shared_of_floats(groups: u32, depth: u32) -> u32 {
+    let always = groups * GROUP as u32 * depth * 3 * 2 + 4 * RAW;
+    let pieces = PIECES.min((FLOAT_ROOM - always) / PIECE);
+    128 + always + pieces * (PIECE + 3 * 8) + 16
 }
 
 /// The kernel's `fuse_attention_shape` ([`Arg::Attention`]), aligned to 8 bytes.
@@ -85,7 +128,7 @@ pub fn attention_shape(variant: &Variant, axes: &Geometry) -> Vec<u8> {
 fn tiling(groups: u32, axes: &Geometry, is_causal: bool) -> [i64; 3] {
     let (heads, [m, n]) =
         (axes.outer[..BATCH_AXES].iter().product::<i64>(), [BATCH_AXES, BATCH_AXES + 1].map(|k| axes.outer[k]));
-    let bytes = 2 * n * axes.inner.iter().sum::<i64>();
+    let bytes = element_bytes(axes) as i64 * n * axes.inner.iter().sum::<i64>();
     let section = if is_causal { (SECTION / bytes.max(1)).clamp(1, heads.max(1)) } else { 1 };
     [ceil_div(m, GROUP * i64::from(groups)), heads, section]
 }
@@ -126,11 +169,16 @@ mod tests {
 
     /// Heads one after the other, with rows of `depth` elements and a place of 8 between them.
     fn heads(m: i64, n: i64, depth: i64, address: u64) -> Geometry {
+        of(2, m, n, depth, address)
+    }
+
+    /// The same of elements of so many bytes.
+    fn of(bytes: usize, m: i64, n: i64, depth: i64, address: u64) -> Geometry {
         let matrix = |rows: i64| {
             let row = depth + 8;
-            Access { strides: vec![0, 12 * rows * row, rows * row, row], address, bytes: 2, indexed: false }
+            Access { strides: vec![0, 12 * rows * row, rows * row, row], address, bytes, indexed: false }
         };
-        let score = Access { strides: vec![0; 5], bytes: 2, ..Access::default() };
+        let score = Access { strides: vec![0; 5], bytes, ..Access::default() };
         let operands = vec![score, matrix(m), matrix(n), matrix(n), matrix(m)];
         Geometry { outer: vec![1, 8, 12, m, n], inner: vec![depth, depth], operands }
     }
@@ -154,14 +202,27 @@ mod tests {
 
     #[test]
     fn every_size_of_heads_fits_the_shared_memory_of_a_block() {
-        for depth in (8..=256).step_by(8) {
+        let halves = (8..=256).step_by(8).map(|depth| (2, depth));
+        for (bytes, depth) in halves.chain((4..=128).step_by(4).map(|depth| (4, depth))) {
             for m in [1, 65, 4096] {
-                let axes = heads(m, 4096, depth, 0);
+                let axes = of(bytes, m, 512, depth, 0);
                 let launch = variant(&axes).expect("it has a kernel").launch_attention(&axes, &H200);
                 assert!(launch.shared as usize <= H200.shared_per_block, "{depth}: {}", launch.shared);
                 assert!(launch.blocks >= 1 && launch.blocks <= 132);
             }
         }
+    }
+
+    #[test]
+    fn floats_have_narrower_heads_and_no_few_long_rows() {
+        assert!(variant(&of(4, 512, 512, 128, 0)).is_some());
+        assert!(variant(&of(4, 512, 512, 132, 0)).is_none());
+        assert!(variant(&of(4, 512, 512, 62, 0)).is_none());
+        assert!(variant(&of(8, 512, 512, 64, 0)).is_none());
+        let mut few = of(4, 1, 2048, 64, 0);
+        assert!(variant(&few).is_some());
+        few.outer[2] = 1;
+        assert!(variant(&few).is_none());
     }
 
     #[test]

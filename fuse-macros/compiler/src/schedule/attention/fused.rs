@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 /// The three steps as one kernel, if they are a softmax of such scores.
 pub fn of(plan: &Plan, attention: Attention) -> Option<Fused> {
     let (scores, weights, values) = attention.steps(plan);
-    let is_half = values.dtype.is_half() || matches!(values.dtype, DType::Param(_));
-    if !is_half || scores.epilogue.stores.len() != 1 || values.lib.bias.is_some() || values.lib.relu {
+    let is_there = values.dtype.is_half() || matches!(values.dtype, DType::F32 | DType::Param(_));
+    if !is_there || scores.epilogue.stores.len() != 1 || values.lib.bias.is_some() || values.lib.relu {
         return None;
     }
     let softmax = Softmax::find(weights)?;
