@@ -177,7 +177,7 @@ fn together(plan: &Plan, attention: &Attention) -> String {
         format!("{}; on a processor `{scores}` and `{weights}` stay in its caches", print::attention(plan, attention));
     match plan.fused.iter().find(|fused| fused.steps == *attention) {
         Some(fused) => format!(
-            "{text}, on a GPU of compute capability 9.0 they are one kernel of halves, `{}`, whose matrices are never in memory",
+            "{text}, on a GPU of compute capability 9.0 they are one kernel of halves or floats, `{}`, whose matrices are never in memory",
             fused.score.name
         ),
         None => text,
