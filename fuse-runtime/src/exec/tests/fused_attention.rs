@@ -180,10 +180,10 @@ fn check(dtype: DType, extents: Extents, masked: Mask, form: Form, lie: Lie) {
 }
 
 fn compare(dtype: DType, extents: Extents, (masked, form): (Mask, Form), inputs: &[RawTensor], what: &str) {
-    let Ok(cuda) = Device::cuda(0) else { return };
     let [b, h, m, _, _, columns] = extents;
     let case = case(dtype, extents, masked, form);
     let program = program(&case);
+    let Ok(cuda) = Device::cuda(0) else { return };
     let want = reference(inputs, extents, masked, form);
     // One rounding of the weights, one of the result; where it is written out, scores are rounded too, which are at most 3
     // and rounded three times. Floats are not rounded in between, but their sums are.
