@@ -1618,10 +1618,15 @@ static __device__ __forceinline__ long long fuse_rows_before(const int (&batch)[
 // What weights of attention are multiplied by on their way to the values, for the places that a thread has of a product: of every
 // eight along a block two, in two lines eight apart. TURNED: a line is a key's, otherwise a query's.
 
-// Weights that are kept, multiplied by `scale`, or 0. `keep` tells of a query and a key.
+// Weights that are kept, multiplied by `scale`, or 0. `keep` tells of a query and a key. It is a program of a weight as well.
 template <class KEEP> struct fuse_drops {
     const KEEP& keep;
     float scale;
+
+    __device__ __forceinline__ float operator()(const int (&batch)[3], float weight, int m, int n) const
+    {
+        return weight * (keep(batch, m, n) ? scale : 0.0f);
+    }
 };
 
 template <class KEEP> static __device__ __forceinline__ fuse_drops<KEEP> fuse_dropped(const KEEP& keep, float scale)
