@@ -804,7 +804,7 @@ template <int SIZE> struct fuse_turn {
 
     __device__ __forceinline__ fuse_turn(Shared& shared) : of(shared.of[threadIdx.x / 32 - 4]) {}
 
-    // Where an access is in the tile.
+    // Where an access is in the tile, from its piece on.
     static __device__ __forceinline__ int row(int access)
     {
         return (threadIdx.x / 32 - 4) * 16 + access % ACCESSES * VEC + threadIdx.x % 32 / (32 / VEC);
@@ -814,13 +814,18 @@ template <int SIZE> struct fuse_turn {
         return access / ACCESSES * 32 + threadIdx.x % (32 / VEC) * VEC;
     }
 
+    // Which registers a piece is in is known where it is compared with each.
     __device__ __forceinline__ void put(const float (&product)[SIZE / 2], int piece)
     {
         const int row = threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
         __syncwarp();
 #pragma unroll
-        for (int j = 0; j < 8; ++j)
-            *(float2*)&of[row + j % 2 * 8][column + j / 2 * 8] = make_float2(product[piece * 16 + j * 2], product[piece * 16 + j * 2 + 1]);
+        for (int n = 0; n < PIECES; ++n) {
+            if (n != piece) continue;
+#pragma unroll
+            for (int j = 0; j < 8; ++j)
+                *(float2*)&of[row + j % 2 * 8][column + j / 2 * 8] = make_float2(product[n * 16 + j * 2], product[n * 16 + j * 2 + 1]);
+        }
         __syncwarp();
     }
 
@@ -1095,23 +1100,29 @@ template <int SIZE, int L, int R> struct fuse_thirds {
         if (__any_sync(~0u, again)) multiply_plainly(product, left, right);
     }
 
-    // What a warp has of a tile in float arithmetic, where values are too small for their parts, or not finite.
+    // What a warp has of a tile in float arithmetic, where values are too small for their parts, or not finite: 32 columns at a
+    // time, since what is known of more would take registers from the way that is usual.
     static __device__ __forceinline__ void multiply_plainly(float (&product)[SIZE / 2], const fuse_side<float>& left, const fuse_side<float>& right)
     {
-#pragma unroll
-        for (int j = 0; j < SIZE / 2; ++j) product[j] = 0;
         const float* rows[2];
 #pragma unroll
         for (int i = 0; i < 2; ++i) rows[i] = left.from + min(row(i), left.x_end - 1) * left.x_stride;
 #pragma unroll 1
-        for (long long k = 0; k < left.k_end; ++k) {
-            const float a[2] = {rows[0][k * left.k_stride], rows[1][k * left.k_stride]};
+        for (int piece = 0; piece < SIZE / 32; ++piece) {
+            float some[16] = {};
+#pragma unroll 1
+            for (long long k = 0; k < left.k_end; ++k) {
+                const float a[2] = {rows[0][k * left.k_stride], rows[1][k * left.k_stride]};
 #pragma unroll
-            for (int j = 0; j < SIZE / 2; ++j) {
-                const int column = j / 4 * 8 + threadIdx.x % 4 * 2 + j % 2;
-                const float b = right.from[min(column, right.x_end - 1) * right.x_stride + k * right.k_stride];
-                product[j] = __fmaf_rn(a[j / 2 % 2], b, product[j]);
+                for (int j = 0; j < 16; ++j) {
+                    const int column = piece * 32 + j / 4 * 8 + threadIdx.x % 4 * 2 + j % 2;
+                    const float b = right.from[min(column, right.x_end - 1) * right.x_stride + k * right.k_stride];
+                    some[j] = __fmaf_rn(a[j / 2 % 2], b, some[j]);
+                }
             }
+#pragma unroll
+            for (int j = 0; j < SIZE / 2; ++j)
+                if (j / 16 == piece) product[j] = some[j % 16];
         }
     }
 };
@@ -1178,11 +1189,11 @@ extern "C" __global__ void __launch_bounds__(384, 1) k0_matmul(
             float product[THIRDS / 2] = {};
             work.multiply(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
             fuse_turn<THIRDS> turn(work.shared.turn);
+#pragma unroll 1
+            for (int piece = 0; piece < turn.PIECES; ++piece) {
+                turn.put(product, piece);
 #pragma unroll
-            for (int piece = 0; piece < turn.PIECES; piece += 2) {
-#pragma unroll
-                for (int access = 0; access < 2 * turn.ACCESSES; ++access) {
-                    if (access % turn.ACCESSES == 0) turn.put(product, piece + access / turn.ACCESSES);
+                for (int access = 0; access < turn.ACCESSES; ++access) {
                     const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
                     if (m >= shape.m || n >= shape.n) continue;
                     const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};

@@ -240,23 +240,29 @@ template <int SIZE, int L, int R> struct fuse_thirds {
         if (__any_sync(~0u, again)) multiply_plainly(product, left, right);
     }
 
-    // What a warp has of a tile in float arithmetic, where values are too small for their parts, or not finite.
+    // What a warp has of a tile in float arithmetic, where values are too small for their parts, or not finite: 32 columns at a
+    // time, since what is known of more would take registers from the way that is usual.
     static __device__ __forceinline__ void multiply_plainly(float (&product)[SIZE / 2], const fuse_side<float>& left, const fuse_side<float>& right)
     {
-#pragma unroll
-        for (int j = 0; j < SIZE / 2; ++j) product[j] = 0;
         const float* rows[2];
 #pragma unroll
         for (int i = 0; i < 2; ++i) rows[i] = left.from + min(row(i), left.x_end - 1) * left.x_stride;
 #pragma unroll 1
-        for (long long k = 0; k < left.k_end; ++k) {
-            const float a[2] = {rows[0][k * left.k_stride], rows[1][k * left.k_stride]};
+        for (int piece = 0; piece < SIZE / 32; ++piece) {
+            float some[16] = {};
+#pragma unroll 1
+            for (long long k = 0; k < left.k_end; ++k) {
+                const float a[2] = {rows[0][k * left.k_stride], rows[1][k * left.k_stride]};
 #pragma unroll
-            for (int j = 0; j < SIZE / 2; ++j) {
-                const int column = j / 4 * 8 + threadIdx.x % 4 * 2 + j % 2;
-                const float b = right.from[min(column, right.x_end - 1) * right.x_stride + k * right.k_stride];
-                product[j] = __fmaf_rn(a[j / 2 % 2], b, product[j]);
+                for (int j = 0; j < 16; ++j) {
+                    const int column = piece * 32 + j / 4 * 8 + threadIdx.x % 4 * 2 + j % 2;
+                    const float b = right.from[min(column, right.x_end - 1) * right.x_stride + k * right.k_stride];
+                    some[j] = __fmaf_rn(a[j / 2 % 2], b, some[j]);
+                }
             }
+#pragma unroll
+            for (int j = 0; j < SIZE / 2; ++j)
+                if (j / 16 == piece) product[j] = some[j % 16];
         }
     }
 };

@@ -9,7 +9,7 @@ template <int SIZE> struct fuse_turn {
 
     __device__ __forceinline__ fuse_turn(Shared& shared) : of(shared.of[threadIdx.x / 32 - 4]) {}
 
-    // Where an access is in the tile.
+    // Where an access is in the tile, from its piece on.
     static __device__ __forceinline__ int row(int access)
     {
         return (threadIdx.x / 32 - 4) * 16 + access % ACCESSES * VEC + threadIdx.x % 32 / (32 / VEC);
@@ -19,13 +19,18 @@ template <int SIZE> struct fuse_turn {
         return access / ACCESSES * 32 + threadIdx.x % (32 / VEC) * VEC;
     }
 
+    // Which registers a piece is in is known where it is compared with each.
     __device__ __forceinline__ void put(const float (&product)[SIZE / 2], int piece)
     {
         const int row = threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
         __syncwarp();
 #pragma unroll
-        for (int j = 0; j < 8; ++j)
-            *(float2*)&of[row + j % 2 * 8][column + j / 2 * 8] = make_float2(product[piece * 16 + j * 2], product[piece * 16 + j * 2 + 1]);
+        for (int n = 0; n < PIECES; ++n) {
+            if (n != piece) continue;
+#pragma unroll
+            for (int j = 0; j < 8; ++j)
+                *(float2*)&of[row + j % 2 * 8][column + j / 2 * 8] = make_float2(product[n * 16 + j * 2], product[n * 16 + j * 2 + 1]);
+        }
         __syncwarp();
     }
 
