@@ -29,6 +29,7 @@ pub(crate) fn run(call: &Call<'_>, ordinal: usize) -> Result<Vec<RawTensor>> {
     match call.program.tapes.find(call) {
         Found::Tape(tape) => tape.run(call),
         found if matches!(found, Found::Seen) || !uses_steps() => {
+            make_ready_again(call, ordinal)?;
             let tape = Arc::new(Tape::take_down(call, ordinal)?);
             call.program.tapes.keep(call, Some(tape.clone()));
             tape.run(call)
@@ -145,6 +146,14 @@ pub(in crate::exec) fn run_steps(call: &Call<'_>, ordinal: usize) -> Result<Vec<
     steps(call, &context, ordinal, &sizes, &draws, number)
 }
 
+/// Compiles the texts that layouts get because they have come again, before the call that is their second is taken down: that
+/// looks at one launch after the other, and would compile them so.
+pub(super) fn make_ready_again(call: &Call<'_>, ordinal: usize) -> Result<()> {
+    let (plan, context) = (&call.program.plan, Context::get(ordinal)?);
+    let sizes = Sizes::of(plan, call.tensors, call.host_ints)?;
+    make_ready(&cuda_call(call, &context, ordinal, &sizes, &[], 0), call)
+}
+
 /// Compiles what a call will launch. Operands are found as the call will find them, but nowhere: where that takes a copy, the
 /// call makes it and not the looking.
 fn make_ready(cuda: &CudaCall<'_>, call: &Call<'_>) -> Result<()> {
@@ -169,11 +178,8 @@ pub(super) fn steps(
     draws: &[Draw],
     number: u64,
 ) -> Result<Vec<RawTensor>> {
-    let (program, scalars) = (call.program, call.scalars);
-    let (source, contract) = (program.source(), program.plan.contract);
-    let (params, functions) = (&program.params, &program.functions);
-    let tunes = program.mode == Mode::MaxAutotune;
-    let cuda = CudaCall { context, ordinal, source, contract, params, tunes, functions, sizes, scalars, draws, number };
+    let program = call.program;
+    let cuda = cuda_call(call, context, ordinal, sizes, draws, number);
     make_ready(&cuda, call)?;
     let mut buffers = Buffers::new(call, sizes);
     let mut k = 0;
@@ -185,4 +191,29 @@ pub(super) fn steps(
     }
     buffers.note_call(number);
     program.plan.outs.iter().map(|out| buffers.operand(out)).collect()
+}
+
+/// What every step of a call needs.
+fn cuda_call<'a>(
+    call: &Call<'a>,
+    context: &'a Arc<Context>,
+    ordinal: usize,
+    sizes: &'a Sizes,
+    draws: &'a [Draw],
+    number: u64,
+) -> CudaCall<'a> {
+    let program = call.program;
+    CudaCall {
+        context,
+        ordinal,
+        source: program.source(),
+        contract: program.plan.contract,
+        params: &program.params,
+        tunes: program.mode == Mode::MaxAutotune,
+        functions: &program.functions,
+        sizes,
+        scalars: call.scalars,
+        draws,
+        number,
+    }
 }

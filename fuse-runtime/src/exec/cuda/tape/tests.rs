@@ -3,7 +3,7 @@
 use super::Tape;
 use crate::cuda::{Context, Matmul, Matrix, RECORDER, Recorded};
 use crate::device::Device;
-use crate::exec::cuda::run::{run, run_steps};
+use crate::exec::cuda::run::{make_ready_again, run, run_steps};
 use crate::exec::random::{check_arms, program_of};
 use crate::exec::{Call, Program};
 use crate::raw::RawTensor;
@@ -259,6 +259,36 @@ fn calls_of_changing_layout_find_their_own_tapes() {
             }
         }
     }
+}
+
+#[test]
+fn what_layouts_that_come_again_get_is_compiled_before_they_are_taken_down() {
+    let (_turn, device) = recorder();
+    // A reduction of rows, and one of columns of what it gives.
+    let (program, first) = graph(&[&[512, 64]], |g, x| {
+        let rows = op(g, "softmax", &[x[0]], &[Attr::Int(-1)]);
+        vec![rows, op(g, "sum", &[rows], &[Attr::Int(0)])]
+    });
+    let other = RawTensor::empty(DType::F32, &[512, 1000], device).unwrap();
+    let of = |tensor| Call {
+        program: &program,
+        tensors: tensor,
+        given: &[],
+        scalars: &[],
+        host_ints: &[],
+        device,
+        bodies: &[],
+    };
+    let (first, other) = ([&first[0]], [&other]);
+    for call in [of(&first), of(&other)] {
+        run_steps(&call, RECORDER).unwrap();
+    }
+    let shared = program.functions.count();
+    make_ready_again(&of(&other), RECORDER).unwrap();
+    let own = program.functions.count();
+    assert!(own > shared);
+    Tape::take_down(&of(&other), RECORDER).unwrap();
+    assert_eq!(program.functions.count(), own);
 }
 
 /// The launches inside of graphs in the place of the graphs.
