@@ -303,8 +303,8 @@ fn with_own_names(mut plan: Plan, segment: usize) -> Plan {
                 }
             }
         }
-        for fused in &mut plan.fused {
-            fused.score.name = format!("g{segment}_{}", fused.score.name);
+        for program in plan.fused.iter_mut().flat_map(|fused| fused.programs_mut()) {
+            program.name = format!("g{segment}_{}", program.name);
         }
     }
     plan

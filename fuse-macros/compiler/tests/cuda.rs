@@ -9,7 +9,7 @@ use fuse_compiler::emit::cuda;
 use fuse_compiler::plan::Step;
 
 /// One program for every kind of kernel.
-const REVIEWED: [&str; 15] = [
+const REVIEWED: [&str; 16] = [
     "pointwise_generic",
     "bias_gelu",
     "softmax",
@@ -25,6 +25,7 @@ const REVIEWED: [&str; 15] = [
     "linear_relu_f32",
     "attention",
     "attention_fused",
+    "attention_training",
 ];
 
 #[test]

@@ -6,6 +6,8 @@ mod by_hand;
 mod common {
     pub use crate::sample::Rng;
 }
+#[path = "gradients/attention.rs"]
+mod attention;
 #[path = "gradients/cases.rs"]
 mod cases;
 #[path = "gradients/differences.rs"]

@@ -6,7 +6,7 @@ mod programs;
 
 use fuse_compiler::emit::cuda;
 use fuse_compiler::plan::Step as PlanStep;
-use fuse_compiler::plan::abi::{self, BATCH_AXES, Lie, Step, Variant, Walk, is_turnable};
+use fuse_compiler::plan::abi::{self, BATCH_AXES, Lie, Part, Step, Variant, Walk, is_turnable};
 use fuse_compiler::plan::{Fused, Kernel, Kind, Matmul, Phases, Plan, verify};
 use fuse_compiler::types::DType;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -81,8 +81,8 @@ fn own_architecture(variant: &Variant) -> Option<&'static &'static str> {
 fn suits(variant: &Variant, params: &[DType]) -> bool {
     params.iter().all(|dtype| match variant.walk {
         Walk::Thirds { .. } => *dtype == DType::F32,
-        Walk::Attention { depth, columns, groups, keys, .. } if *dtype == DType::F32 => {
-            FLOATS.contains(&(depth, columns, groups, keys))
+        Walk::Attention { part, depth, columns, groups, keys, .. } if *dtype == DType::F32 => {
+            part == Part::Forward && FLOATS.contains(&(depth, columns, groups, keys))
         }
         Walk::Halves { .. } | Walk::Attention { .. } => dtype.is_half(),
         _ => true,
@@ -111,27 +111,35 @@ fn kernels(plan: &Plan) -> Vec<(&Kernel, Vec<Variant>)> {
             }
         }
     }
-    found.extend(plan.fused.iter().map(|fused| (&fused.score, attentions(plan, fused))));
+    for fused in &plan.fused {
+        let parts = [Part::Forward, Part::Queries, Part::Keys];
+        let there = if fused.back.is_some() { 3 } else { 1 };
+        found.extend(parts[..there].iter().map(|part| (part.program(fused), attentions(plan, fused, *part))));
+    }
     found
 }
 
-/// Sizes of heads, warpgroups and keys of a block that attention of halves, and of floats, may have.
+/// Sizes of heads, warpgroups and keys of a block that attention of halves, and of floats, may have, and the way back of halves.
 const HALVES: [(u32, u32, u32, u32); 4] = [(64, 64, 3, 128), (128, 128, 2, 128), (96, 32, 1, 128), (256, 160, 2, 64)];
 const FLOATS: [(u32, u32, u32, u32); 3] = [(64, 64, 2, 64), (128, 128, 2, 64), (96, 32, 1, 64)];
+const BACK: [(u32, u32, u32, u32); 3] = FLOATS;
 
 /// Every number of groups, and heads of every way of padding.
-fn attentions(plan: &Plan, fused: &Fused) -> Vec<Variant> {
-    let operands = fused.score.leaves.len() + fused.score.stores.len();
+fn attentions(plan: &Plan, fused: &Fused, part: Part) -> Vec<Variant> {
+    let program = part.program(fused);
+    let operands = program.leaves.len() + program.stores.len();
     let of = |&(depth, columns, groups, keys): &(u32, u32, u32, u32)| Variant {
         outer: BATCH_AXES + 2,
         inner: 0,
         vec: 1,
         steps: vec![Step::Apart; operands],
         wide: groups == 1,
-        walk: Walk::Attention { depth, columns, groups, keys, is_causal: true },
+        walk: Walk::Attention { part, depth, columns, groups, keys, is_causal: true },
     };
     let (.., values) = fused.steps.steps(plan);
     let all: Vec<_> = match values.dtype {
+        _ if part != Part::Forward => BACK.iter().collect(),
+        _ if fused.back.is_some() => HALVES.iter().collect(),
         DType::F32 => FLOATS.iter().collect(),
         DType::Param(_) => HALVES.iter().chain(&FLOATS).collect(),
         _ => HALVES.iter().collect(),

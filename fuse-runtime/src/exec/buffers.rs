@@ -83,6 +83,18 @@ impl<'a> Buffers<'a> {
         Ok(())
     }
 
+    /// Whether a buffer is there.
+    pub fn has(&self, buf: BufId) -> bool {
+        self.held[buf.0 as usize].is_some()
+    }
+
+    /// Lets go of a buffer that was made again for a step, unless one from `step` on reads it.
+    pub fn end_again(&mut self, buf: BufId, step: u32) {
+        if self.plan.bufs[buf.0 as usize].live.1 < step {
+            self.held[buf.0 as usize] = None;
+        }
+    }
+
     /// Takes a stand-in away again, so that the buffer may come to lie in memory after all.
     pub fn forget_stand_in(&mut self, buf: BufId) {
         self.held[buf.0 as usize] = None;

@@ -20,7 +20,7 @@ mod variant;
 mod walk;
 
 pub use ahead::{MOST_AHEAD, ahead, ahead_of_product};
-pub use attention::{MATRICES, attention_arguments, attention_shape};
+pub use attention::{Part, attention_arguments, attention_shape, is_given};
 pub use candidates::{Candidate, Way};
 pub use geometry::{Access, Geometry, is_turnable};
 pub use hopper::{pays_in_halves, pays_in_thirds};
@@ -100,12 +100,20 @@ pub enum Arg {
     RightStrides,
     /// Extents of the product, i64: batch axes, m, n, k.
     Product,
-    /// The values of attention, whose queries are the left matrix and whose keys the right one.
-    Values,
-    /// The result of attention.
-    Result,
+    /// The n-th matrix of a kernel of attention, see [`Part::matrices`], which it reads.
+    Matrix(u32),
+    /// The same of one that it writes.
+    MatrixTo(u32),
     /// Strides of the n-th matrix of attention, i64: batch axes, rows.
     Heads(u32),
+    /// For every row of attention the logarithm of its exponentials' sum, see [`super::FusedBack::logs`].
+    Logs,
+    /// The same, to be written.
+    LogsTo,
+    /// For every row of attention the sum of its weights times their gradients, see [`super::FusedBack::sums`].
+    Sums,
+    /// The same, to be written.
+    SumsTo,
     /// Extents and tiles of attention, see [`attention_shape`].
     Attention,
 }

@@ -20,6 +20,6 @@ pub fn instantiate(plan: &Plan, params: &[DType]) -> Plan {
             }
         }
     }
-    plan.fused.iter_mut().for_each(|fused| in_kernel(&mut fused.score));
+    plan.fused.iter_mut().flat_map(|fused| fused.programs_mut()).for_each(in_kernel);
     plan
 }

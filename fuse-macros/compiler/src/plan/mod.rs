@@ -157,8 +157,9 @@ impl Attention {
 pub struct Fused {
     /// The three steps it does.
     pub steps: Attention,
-    /// A score, as a `Map` over `[batch.., m, n]` that reads the product. It stores the score in the place of the weights,
-    /// where nothing is ever written.
+    /// What happens to every score, as a `Map` over `[batch.., m, n]` that reads the product. It stores the score in the place
+    /// of the weights, where nothing is ever written, and then, where the second product multiplies not the weights
+    /// but a multiple of each, as dropout makes it, that multiple, from a weight that it reads in the same place.
     pub score: Kernel,
     /// What every score is multiplied by behind that, a positive value of the same program that is one for the whole kernel.
     pub factor: Option<StmtId>,
@@ -166,6 +167,75 @@ pub struct Fused {
     pub is_causal: bool,
     /// Whether the result of a query that attends to no key is 0; after a plain softmax it is NaN.
     pub empty_is_zero: bool,
+    /// The way back, where the plan has one. Then the weights are not only read by the second product.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<FusedBack>,
+}
+
+impl Fused {
+    /// What a weight becomes before the second product, if it does not stay as it is.
+    pub fn weight(&self) -> Option<StmtId> {
+        self.score.stores.get(1).map(|store| store.value)
+    }
+
+    /// Its programs: of the kernel forward and of those back.
+    pub fn programs(&self) -> impl Iterator<Item = &Kernel> {
+        let back = self.back.iter().flat_map(|back| [&back.of_queries, &back.of_keys]);
+        [&self.score].into_iter().chain(back)
+    }
+
+    /// The same, to be changed.
+    pub fn programs_mut(&mut self) -> impl Iterator<Item = &mut Kernel> {
+        let back = self.back.iter_mut().flat_map(|back| [&mut back.of_queries, &mut back.of_keys]);
+        [&mut self.score].into_iter().chain(back)
+    }
+}
+
+/// The way back through [`Fused`] attention as two kernels, one for the gradient of the queries and one for those of keys and
+/// values. They compute the weights again, from the scores and the logarithms that the kernel forward stores.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FusedBack {
+    /// The number of the first of the five steps they do: gradients of the values, the weights, the scores, the queries, the keys.
+    pub first: u32,
+    /// For every row the logarithm of the sum of its scores' exponentials, which the kernel forward stores.
+    pub logs: BufId,
+    /// For every row the sum of its weights times their gradients, which the kernel for the queries stores.
+    pub sums: BufId,
+    /// The gradient of the scores, where nothing is ever written.
+    pub of_scores: BufId,
+    /// What happens to every score and back, as [`Fused::score`], with one more store, to [`FusedBack::of_scores`]: the gradient of
+    /// the product, from that of the score, which is read in the same place.
+    pub of_queries: Kernel,
+    /// The same under the name of the other kernel.
+    pub of_keys: Kernel,
+    /// What every score, and the gradient of every product, is multiplied by.
+    pub factor: Option<StmtId>,
+}
+
+impl FusedBack {
+    /// How many steps the kernels do.
+    pub const STEPS: usize = 5;
+
+    /// The five steps: the products that give the gradients of values and weights, the rows, those of queries and keys.
+    pub fn steps<'p>(&self, plan: &'p Plan) -> (&'p Matmul, &'p Matmul, &'p Kernel, &'p Matmul, &'p Matmul) {
+        match &plan.steps[self.first as usize..][..Self::STEPS] {
+            [Step::Matmul(v), Step::Matmul(w), Step::Kernel(rows), Step::Matmul(q), Step::Matmul(k)] => {
+                (v, w, rows, q, k)
+            }
+            _ => unreachable!("the scheduler lists a way back only where there are such steps"),
+        }
+    }
+
+    /// What a weight becomes before the second product, if it does not stay as it is.
+    pub fn weight(&self) -> Option<StmtId> {
+        let [_, weight, _] = &self.of_keys.stores[..] else { return None };
+        Some(weight.value)
+    }
+
+    /// The gradient of the product.
+    pub fn of_product(&self) -> StmtId {
+        self.of_keys.stores.last().expect("it is always stored").value
+    }
 }
 
 /// A buffer under a chain of views, applied first to last to its layout at run time.
@@ -397,5 +467,15 @@ impl Plan {
     pub fn launches(&self) -> usize {
         let matmuls = self.steps.iter().filter(|s| matches!(s, Step::Matmul(_))).count();
         matmuls + self.kernels().count()
+    }
+
+    /// The same where all attention that may be one kernel is.
+    pub fn launches_where_fused(&self) -> usize {
+        let saved = |fused: &Fused| {
+            let (scores, ..) = fused.steps.steps(self);
+            let forward = 2 + usize::from(scores.lib.rest.is_some());
+            forward + if fused.back.is_some() { FusedBack::STEPS - 2 } else { 0 }
+        };
+        self.launches() - self.fused.iter().map(saved).sum::<usize>()
     }
 }

@@ -25,6 +25,11 @@ pub fn plan(plan: &Plan) -> String {
         let causal = if fused.is_causal { ", causal" } else { "" };
         let line = format!("{}: attention{causal} of {}", fused.score.name, kernel(plan, &fused.score));
         writeln!(text, "{line}").expect("writing to a string succeeds");
+        if let Some(back) = &fused.back {
+            let names = format!("{}, {}", back.of_queries.name, back.of_keys.name);
+            let line = format!("{names}: back from step {} of {}", back.first, kernel(plan, &back.of_keys));
+            writeln!(text, "{line}").expect("writing to a string succeeds");
+        }
     }
     text
 }

@@ -26,6 +26,14 @@ pub fn verify(plan: &Plan) {
         }
     }
     plan.attention.iter().for_each(|attention| verify_attention(plan, attention));
+    plan.fused.iter().for_each(|fused| verify_attention(plan, &fused.steps));
+    for back in plan.fused.iter().filter_map(|fused| fused.back.as_ref()) {
+        let (_, _, rows, ..) = back.steps(plan);
+        let stores = rows.stores.iter().any(|store| store.to.buf == back.of_scores);
+        check(plan, rows, stores, "a gradient of scores that the rows do not store");
+        let holes = back.of_keys.stores.len() >= 2 && back.of_keys.stmts == back.of_queries.stmts;
+        check(plan, &back.of_keys, holes, "kernels back that do not run one program");
+    }
     let unwritten = |out: &&Operand| !written[out.buf.0 as usize];
     assert!(plan.outs.iter().find(unwritten).is_none(), "a result is never written\n{}", print::plan(plan));
 }

@@ -165,23 +165,39 @@ fn graph(plan: &Plan) -> GraphReport {
         launches: plan.launches(),
         saved: bytes::saved(plan),
         kept: vec![],
-        together: plan.attention.iter().map(|attention| together(plan, attention)).collect(),
+        together: together(plan),
         missed: missed.map(|d| MissedFusion { reason: d.reason.clone(), place: place(plan, d.place) }).collect(),
     }
 }
 
-fn together(plan: &Plan, attention: &Attention) -> String {
+/// What runs together, and how many launches that makes of a call.
+fn together(plan: &Plan) -> Vec<String> {
+    let mut lines: Vec<String> = plan.attention.iter().map(|attention| on_a_processor(plan, attention)).collect();
+    lines.extend(plan.fused.iter().map(|fused| {
+        let (scores, _, values) = fused.steps.steps(plan);
+        let (first, last) = (&scores.epilogue.name, &values.epilogue.name);
+        let of = if fused.back.is_some() { "halves" } else { "halves or floats" };
+        let forward = format!("`{first}` to `{last}` are one kernel of {of}, `{}`", fused.score.name);
+        let back = fused.back.as_ref().map(|back| {
+            let (of_values, .., of_keys) = back.steps(plan);
+            let (first, last) = (&of_values.epilogue.name, &of_keys.epilogue.name);
+            let names = format!("`{}` and `{}`", back.of_queries.name, back.of_keys.name);
+            format!(", and back, `{first}` to `{last}`, two, {names}")
+        });
+        format!("{HOPPER} {forward}{}; the matrices between are never in memory", back.unwrap_or_default())
+    }));
+    if !plan.fused.is_empty() {
+        lines.push(format!("{HOPPER} that makes {}", count(plan.launches_where_fused(), "launch")));
+    }
+    lines
+}
+
+const HOPPER: &str = "on a GPU of compute capability 9.0";
+
+fn on_a_processor(plan: &Plan, attention: &Attention) -> String {
     let name = |buf: BufId| &plan.bufs[buf.0 as usize].name;
     let (scores, weights) = (name(attention.scores), name(attention.weights));
-    let text =
-        format!("{}; on a processor `{scores}` and `{weights}` stay in its caches", print::attention(plan, attention));
-    match plan.fused.iter().find(|fused| fused.steps == *attention) {
-        Some(fused) => format!(
-            "{text}, on a GPU of compute capability 9.0 they are one kernel of halves or floats, `{}`, whose matrices are never in memory",
-            fused.score.name
-        ),
-        None => text,
-    }
+    format!("{}; on a processor `{scores}` and `{weights}` stay in its caches", print::attention(plan, attention))
 }
 
 fn step_report(plan: &Plan, step: &Step) -> KernelReport {

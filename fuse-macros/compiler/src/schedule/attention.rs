@@ -3,20 +3,51 @@
 //! It comes last, since it only describes what has been scheduled. The composite op and the written-out form end up as the
 //! same three steps.
 
+mod back;
 mod fused;
+mod program;
+mod side;
 
-use crate::plan::{Attention, BufClass, BufId, Kernel, Kind, Leaf, LeafSource, Level, Plan, Step, Store};
-use crate::types::Dim;
+use crate::plan::{
+    Attention, BufClass, BufId, Fused, Kernel, Kind, Leaf, LeafSource, Level, Matmul, Plan, Step, Store,
+};
+use crate::types::{DType, Dim};
 
 /// Lists what attention a plan has.
 pub fn run(mut plan: Plan) -> Plan {
     let found = (0..plan.steps.len().saturating_sub(2)).filter_map(|first| at(&plan, first));
     plan.attention = found.collect();
-    plan.fused = plan.attention.iter().filter_map(|attention| fused::of(&plan, *attention)).collect();
+    for first in 0..plan.steps.len().saturating_sub(2) {
+        let fused = fused(&mut plan, first);
+        plan.fused.extend(fused);
+    }
     plan
 }
 
-fn at(plan: &Plan, first: usize) -> Option<Attention> {
+/// Attention that one kernel may do, with its way back where its weights are read there.
+fn fused(plan: &mut Plan, first: usize) -> Option<Fused> {
+    if let Some(attention) = plan.attention.iter().find(|attention| attention.first as usize == first) {
+        return fused::of(plan, *attention);
+    }
+    let mut fused = fused::of(plan, of_training(plan, first)?)?;
+    back::run(plan, &mut fused).then_some(fused)
+}
+
+/// Three steps that would be attention if nobody else read what comes between them.
+fn of_training(plan: &Plan, first: usize) -> Option<Attention> {
+    let (scores, weights, values) = three(plan, first)?;
+    let [store] = &scores.epilogue.stores[..] else { return None };
+    let buf = store.to.buf;
+    let plain = |store: &Store| store.to.views.is_empty() && store.scatter.is_none();
+    let stored = weights.stores.iter().any(|store| store.to.buf == values.a.buf);
+    // The way back of floats has no kernels.
+    let is_half = values.dtype.is_half() || matches!(values.dtype, DType::Param(_));
+    let fits = is_half && stored && plain(store) && weights.stores.iter().all(plain) && reads_by_row(weights, buf);
+    fits.then_some(Attention { first: first as u32, scores: buf, weights: values.a.buf })
+}
+
+/// A product, rows over it, and the product of them with something else.
+fn three(plan: &Plan, first: usize) -> Option<(&Matmul, &Kernel, &Matmul)> {
     let [Step::Matmul(scores), Step::Kernel(weights), Step::Matmul(values)] = &plan.steps[first..][..3] else {
         return None;
     };
@@ -29,10 +60,15 @@ fn at(plan: &Plan, first: usize) -> Option<Attention> {
         && values.b.buf != values.a.buf
         && reads_only_as_operand
         && is_by_row(weights, &extents);
+    fits.then_some((scores, weights, values))
+}
+
+fn at(plan: &Plan, first: usize) -> Option<Attention> {
+    let (scores, weights, values) = three(plan, first)?;
     let first = first as u32;
     let between =
         |kernel: &Kernel, step: u32| kernel.stores.iter().find(|s| is_between(plan, s, step)).map(|s| s.to.buf);
-    let buf = between(&scores.epilogue, first).filter(|buf| fits && reads_by_row(weights, *buf))?;
+    let buf = between(&scores.epilogue, first).filter(|buf| reads_by_row(weights, *buf))?;
     (between(weights, first + 1)? == values.a.buf).then_some(Attention { first, scores: buf, weights: values.a.buf })
 }
 

@@ -26,7 +26,7 @@ pub fn run(mut plan: Plan) -> Plan {
     plan
 }
 
-fn touched(step: &Step) -> Vec<BufId> {
+pub fn touched(step: &Step) -> Vec<BufId> {
     let of = |kernel: &Kernel| {
         let leaves = kernel.leaves.iter().filter_map(|l| match l.source {
             LeafSource::Buf(buf) => Some(buf),

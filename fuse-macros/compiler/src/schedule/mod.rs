@@ -16,6 +16,7 @@ mod prune;
 mod spill;
 #[cfg(test)]
 mod tests;
+mod together;
 mod views;
 
 use crate::graph::Graph;
@@ -35,6 +36,7 @@ pub fn run(graph: &Graph, options: Options) -> Plan {
     let graph = prepare::run(graph.clone());
     let groups = groups::Groups::build(&graph);
     let plan = lower::run(&groups);
+    let plan = together::run(plan);
     let plan = names::run(plan);
     let plan = buffers::run(plan);
     let mut plan = attention::run(plan);

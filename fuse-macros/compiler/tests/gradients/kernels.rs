@@ -118,11 +118,13 @@ fn attention_walks_its_rows_once_in_each_direction() {
             s0_matmul: matmul[q.0, q.1, q.2, k.2, q.3] product4 = matmul(q, k)
             s1_le_sqrt_recip_mul: row[q.0, q.1, q.2 | k.2] t9 = where_cond(le(position, position), mul(product4, recip(sqrt(q.3))), -inf); t10 = max(t9); t12 = eq(t10, -inf); t16 = exp(sub(t9, where_cond(t12, 0, t10))); t20 = div(t16, where_cond(t12, 1, sum(t16))); div26 = t20; cast27 = bf16(t20)
             s2_matmul: matmul[q.0, q.1, q.2, v.3, k.2] cast29 = bf16(matmul(cast27, v))
-            s3_matmul: matmul[q.0, q.1, q.2, k.2, v.3] product32 = matmul(cotangent, v)
-            s4_mul_sum_sub_sqrt: row[q.0, q.1, q.2 | k.2] cast39 = bf16(mul(mul(div26, sub(product32, sum(mul(product32, div26)))), recip(sqrt(q.3))))
-            s5_matmul: matmul[q.0, q.1, q.2, q.3, k.2] q_grad = bf16(matmul(cast39, k))
-            s6_matmul: matmul[q.0, q.1, k.2, q.3, q.2] k_grad = bf16(matmul(cast39, q))
-            s7_matmul: matmul[q.0, q.1, k.2, v.3, q.2] v_grad = bf16(matmul(cast27, cotangent))
+            s3_matmul: matmul[q.0, q.1, k.2, v.3, q.2] v_grad = bf16(matmul(cast27, cotangent))
+            s4_matmul: matmul[q.0, q.1, q.2, k.2, v.3] product32 = matmul(cotangent, v)
+            s5_mul_sum_sub_sqrt: row[q.0, q.1, q.2 | k.2] cast39 = bf16(mul(mul(div26, sub(product32, sum(mul(product32, div26)))), recip(sqrt(q.3))))
+            s6_matmul: matmul[q.0, q.1, q.2, q.3, k.2] q_grad = bf16(matmul(cast39, k))
+            s7_matmul: matmul[q.0, q.1, k.2, q.3, q.2] k_grad = bf16(matmul(cast39, q))
+            s0_attention: attention, causal of map[q.0, q.1, q.2, k.2] cast27 = product
+            s0_attention_queries, s0_attention_keys: back from step 3 of map[q.0, q.1, q.2, k.2] cast27 = product; cast39 = cast39
         "#]],
     );
 }

@@ -121,6 +121,7 @@ pub fn made() -> Vec<(&'static str, Made)> {
         ("attention_fused", attention_fused(F16)),
         ("attention_floats", attention_fused(F32)),
         ("attention_generic", attention_fused(Param(0))),
+        ("attention_training", attention_training(Param(0))),
     ]
 }
 
@@ -353,4 +354,25 @@ fn attention_fused(dtype: DType) -> Made {
     p.same((k, 1), (bias, 2));
     let out = p.with("scaled_dot_product_attention", &[q, k, v, bias], vec![Attr::Bool(true)]);
     p.plan(&[out])
+}
+
+/// Attention with dropout and its gradients.
+fn attention_training(dtype: DType) -> Made {
+    let mut p = Program::new("attention_training");
+    let (q, k, v) = (p.input("q", dtype, 3), p.input("k", dtype, 3), p.input("v", dtype, 3));
+    [(k, 0), (v, 0)].into_iter().for_each(|(x, axis)| p.same((q, 0), (x, axis)));
+    p.same((k, 1), (v, 1));
+    p.same((q, 2), (k, 2));
+    let turned = p.with("transpose", &[k], vec![Attr::Int(-2), Attr::Int(-1)]);
+    let scores = p.op("matmul", &[q, turned]);
+    let scale = p.constant(0.125, dtype);
+    let scores = p.op("mul", &[scores, scale]);
+    let weights = p.along("softmax", scores, -1);
+    let rate = p.constant(0.1, DType::F64);
+    let weights = p.with("dropout", &[weights, rate], vec![Attr::Bool(true)]);
+    let out = p.op("matmul", &[weights, v]);
+    p.graph.outs = vec![out];
+    p.graph = autodiff::run(p.graph, &Request { wrt: vec![0, 1, 2], seeds: vec![Seed::Input] });
+    let outs = p.graph.outs.clone();
+    p.plan(&outs)
 }

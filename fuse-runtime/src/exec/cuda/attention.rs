@@ -1,16 +1,20 @@
-//! Attention in one kernel, where the device, the element type and the layouts have one.
+//! Attention in one kernel and its way back in two, where the device, the element type and the layouts have them.
+//!
+//! What the way back does is decided by the way forward, which either stores the weights or the logarithms that they are made of again.
 
 use super::bind::{Bound, WIDEST, bind};
 use super::call::CudaCall;
 use super::launch::launch_kernel;
 use crate::cuda;
+use crate::env::is_without;
 use crate::error::Result;
 use crate::exec::buffers::Buffers;
 use crate::log::{self, Topic};
 use crate::raw::RawTensor;
-use fuse_compiler::plan::abi::{Access, BATCH_AXES, Geometry, Variant};
-use fuse_compiler::plan::{Fused, Plan};
+use fuse_compiler::plan::abi::{Access, BATCH_AXES, Geometry, Part, Variant};
+use fuse_compiler::plan::{BufId, Fused, FusedBack, Kernel, Operand, Plan};
 use fuse_compiler::types::DType;
+use std::sync::LazyLock;
 
 /// Launches attention as one kernel, and what follows it; `false` if it has to be run in steps, and nothing was launched.
 pub(super) fn launch_attention(
@@ -19,84 +23,189 @@ pub(super) fn launch_attention(
     fused: &Fused,
     buffers: &mut Buffers<'_>,
 ) -> Result<bool> {
-    let Some(heads) = Heads::find(call, plan, fused, buffers)? else { return Ok(false) };
-    let prepared = match call.functions.prepare_attention(call, fused, &heads.axes) {
-        Ok(prepared) => prepared,
-        // Where there is nothing to compile it with, the steps may have been compiled ahead.
-        Err(_) if !cuda::compiles() => return Ok(false),
-        Err(error) => return Err(error),
-    };
-    log::line(Topic::Launch, format_args!("{} in one kernel", fused.score.name));
-    prepared.launch(call, &fused.score, &heads.score, &heads.matrices.each_ref().map(RawTensor::address))?;
+    if !launch_parts(call, plan, fused, &[Part::Forward], buffers)? {
+        return Ok(false);
+    }
     let (_, _, values) = fused.steps.steps(plan);
-    values.lib.rest.as_ref().map_or(Ok(()), |rest| launch_kernel(call, rest, buffers))?;
+    launch_rest(call, values.lib.rest.as_ref(), buffers)?;
     Ok(true)
 }
 
-/// The axes of attention in one kernel, if it will be launched as such.
+/// Launches the way back as two kernels, and what follows its products; `false` if its first step has to be run as any other,
+/// and nothing is missing for that.
+pub(super) fn launch_back(
+    call: &CudaCall<'_>,
+    plan: &Plan,
+    (fused, back): (&Fused, &FusedBack),
+    buffers: &mut Buffers<'_>,
+) -> Result<bool> {
+    if !buffers.has(back.logs) {
+        return Ok(false);
+    }
+    if !launch_parts(call, plan, fused, &[Part::Queries, Part::Keys], buffers)? {
+        // The gradients do not lie as the kernels need them, and the steps read weights that were never stored.
+        let first = fused.steps.first as usize;
+        plan.steps[first..first + 2].iter().try_for_each(|step| call.step(step, buffers))?;
+        buffers.end_again(fused.steps.scores, back.first);
+        return Ok(false);
+    }
+    let (values, _, _, queries, keys) = back.steps(plan);
+    [values, queries, keys]
+        .into_iter()
+        .try_for_each(|product| launch_rest(call, product.lib.rest.as_ref(), buffers))?;
+    Ok(true)
+}
+
+fn launch_rest(call: &CudaCall<'_>, rest: Option<&Kernel>, buffers: &mut Buffers<'_>) -> Result<()> {
+    rest.map_or(Ok(()), |rest| launch_kernel(call, rest, buffers))
+}
+
+/// Launches kernels of attention one after the other, or none of them.
+fn launch_parts(
+    call: &CudaCall<'_>,
+    plan: &Plan,
+    fused: &Fused,
+    parts: &[Part],
+    buffers: &mut Buffers<'_>,
+) -> Result<bool> {
+    let mut launches = Vec::new();
+    for &part in parts {
+        let Some(heads) = Heads::find(call, plan, fused, part, buffers)? else { return Ok(false) };
+        match call.functions.prepare_attention(call, fused, part, &heads.axes) {
+            Ok(prepared) => launches.push((part, heads, prepared)),
+            // Where there is nothing to compile it with, the steps may have been compiled ahead.
+            Err(_) if !cuda::compiles() => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+    let rows = match &fused.back {
+        Some(back) => vec![buffers.get(back.logs)?, buffers.get(back.sums)?],
+        None => vec![],
+    };
+    for (part, heads, prepared) in launches {
+        let kernel = part.program(fused);
+        log::line(Topic::Launch, format_args!("{} in one kernel", kernel.name));
+        let addresses: Vec<u64> = heads.matrices.iter().chain(&rows).map(RawTensor::address).collect();
+        prepared.launch(call, kernel, &heads.program, &addresses)?;
+    }
+    Ok(true)
+}
+
+/// The axes of kernels of attention, if they will be launched as such.
 pub(super) fn attention_axes(
     call: &CudaCall<'_>,
     plan: &Plan,
     fused: &Fused,
+    parts: &[Part],
     buffers: &mut Buffers<'_>,
-) -> Result<Option<Geometry>> {
-    Ok(Heads::find(call, plan, fused, buffers)?.map(|heads| heads.axes))
+) -> Result<Option<Vec<Geometry>>> {
+    let mut all = Vec::new();
+    for &part in parts {
+        let Some(heads) = Heads::find(call, plan, fused, part, buffers)? else { return Ok(None) };
+        all.push(heads.axes);
+    }
+    if let Some(back) = &fused.back {
+        buffers.get(back.logs)?;
+    }
+    Ok(Some(all))
 }
 
-/// What attention reads and writes.
+/// What a kernel of attention reads and writes.
 struct Heads {
-    /// Queries, keys, values, result.
-    matrices: [RawTensor; 4],
-    /// What a score reads beside the product.
-    score: Bound,
+    /// See [`Part::matrices`].
+    matrices: Vec<RawTensor>,
+    /// What its program reads beside what it is given.
+    program: Bound,
     /// The axes that [`Variant::attention`] takes.
     axes: Geometry,
 }
 
 impl Heads {
-    fn find(call: &CudaCall<'_>, plan: &Plan, fused: &Fused, buffers: &mut Buffers<'_>) -> Result<Option<Heads>> {
+    fn find(
+        call: &CudaCall<'_>,
+        plan: &Plan,
+        fused: &Fused,
+        part: Part,
+        buffers: &mut Buffers<'_>,
+    ) -> Result<Option<Heads>> {
         let (scores, _, values) = fused.steps.steps(plan);
+        let target = call.context.facts().target();
         let has_kernel = values.dtype.is_half() || values.dtype == DType::F32;
-        let is_there = has_kernel && call.context.facts().target().capability == 90;
-        if !is_there || scores.batch.len() > BATCH_AXES {
+        if !has_kernel || !uses_kernels() || target.capability != 90 || scores.batch.len() > BATCH_AXES {
             return Ok(None);
         }
         let [m, n, depth] = [&scores.m, &scores.n, &scores.k].map(|dim| call.sizes.value(dim));
         let columns = call.sizes.value(&values.n);
-        // Asked before there is memory for the result.
-        let [queries, keys, of_values] = [&scores.a, &scores.b, &values.b].map(|operand| buffers.operand(operand));
-        let [queries, keys, of_values] = [queries?, keys?, of_values?];
         let rank = scores.batch.len() + 2;
-        let [query_rows, key_rows, value_rows] =
-            [rows(&queries, rank - 2, rank - 1), rows(&keys, rank - 1, rank - 2), rows(&of_values, rank - 2, rank - 1)];
-        let (Some(query_rows), Some(key_rows), Some(value_rows)) = (query_rows, key_rows, value_rows) else {
-            return Ok(None);
-        };
-        // A score is stored nowhere.
-        buffers.stand_in(fused.steps.weights)?;
-        let score = bind(&fused.score, buffers, call.sizes);
-        buffers.forget_stand_in(fused.steps.weights);
-        let score = score?;
-        let mut axes = super::matmul::padded(&score.geometry)?;
+        let (read, written) = operands(plan, fused, part);
+        let (mut matrices, mut accesses) = (Vec::new(), Vec::new());
+        for (operand, is_turned) in read {
+            let matrix = buffers.operand(operand)?;
+            let Some(access) = rows(&matrix, rank, is_turned) else { return Ok(None) };
+            matrices.push(matrix);
+            accesses.push(access);
+        }
+        let program = bind_program(call, fused, part, buffers)?;
+        let mut axes = super::matmul::padded(&program.geometry)?;
         axes.inner = vec![depth, columns];
         debug_assert_eq!(axes.outer[BATCH_AXES..], [m, n]);
-        // The result is most likely laid out as the queries are; where it is not, a second look tells.
-        axes.operands.extend([query_rows.clone(), key_rows, value_rows, query_rows]);
-        let target = call.context.facts().target();
-        if Variant::attention(fused, &axes, &target).is_none() {
+        let before = axes.operands.len() + accesses.len();
+        axes.operands.extend(accesses);
+        // Asked before there is memory for results. They are most likely laid out as the queries are; where they are not, a second
+        // look tells.
+        let likely = axes.operands[before - matrices.len()].clone();
+        axes.operands.extend(written.iter().map(|_| likely.clone()));
+        if Variant::attention(fused, part, &axes, &target).is_none() {
             return Ok(None);
         }
-        let result = buffers.operand(&values.lib.product)?;
-        let Some(result_rows) = rows(&result, rank - 2, rank - 1) else { return Ok(None) };
-        *axes.operands.last_mut().expect("four matrices were put there") = result_rows;
-        let is_there = Variant::attention(fused, &axes, &target).is_some();
-        let matrices = [queries, keys, of_values, result];
-        Ok(is_there.then_some(Heads { matrices, score, axes }))
+        for (k, operand) in written.into_iter().enumerate() {
+            let matrix = buffers.operand(operand)?;
+            let Some(access) = rows(&matrix, rank, false) else { return Ok(None) };
+            axes.operands[before + k] = access;
+            matrices.push(matrix);
+        }
+        let is_there = Variant::attention(fused, part, &axes, &target).is_some();
+        Ok(is_there.then_some(Heads { matrices, program, axes }))
     }
 }
 
-/// How a matrix whose rows and columns are these axes is walked row by row, if elements of a row lie next to each other.
-fn rows(tensor: &RawTensor, rows: usize, columns: usize) -> Option<Access> {
+/// `FUSE_WITHOUT=attention` runs attention in steps.
+fn uses_kernels() -> bool {
+    static USED: LazyLock<bool> = LazyLock::new(|| !is_without("attention"));
+    *USED
+}
+
+/// The matrices that a kernel of attention reads, and whether their columns are the rows it wants; and those it writes.
+fn operands<'p>(plan: &'p Plan, fused: &'p Fused, part: Part) -> (Vec<(&'p Operand, bool)>, Vec<&'p Operand>) {
+    let (scores, _, values) = fused.steps.steps(plan);
+    let forward = vec![(&scores.a, false), (&scores.b, true), (&values.b, false)];
+    let result = &values.lib.product;
+    let Some(back) = fused.back.as_ref().filter(|_| part != Part::Forward) else { return (forward, vec![result]) };
+    let (of_values, of_weights, _, of_queries, of_keys) = back.steps(plan);
+    let further = if part == Part::Queries { vec![(result, false)] } else { vec![] };
+    let read = [forward, further, vec![(&of_weights.a, false)]].concat();
+    let written = match part {
+        Part::Queries => vec![&of_queries.lib.product],
+        _ => vec![&of_keys.lib.product, &of_values.lib.product],
+    };
+    (read, written)
+}
+
+/// Binds the program of a kernel. What it stores is stored nowhere, and read nowhere.
+fn bind_program(call: &CudaCall<'_>, fused: &Fused, part: Part, buffers: &mut Buffers<'_>) -> Result<Bound> {
+    let program = part.program(fused);
+    let mut nowhere: Vec<BufId> = program.stores.iter().map(|store| store.to.buf).collect();
+    nowhere.dedup();
+    nowhere.iter().try_for_each(|buf| buffers.stand_in(*buf))?;
+    let bound = bind(program, buffers, call.sizes);
+    nowhere.iter().for_each(|buf| buffers.forget_stand_in(*buf));
+    bound
+}
+
+/// How a matrix over the last two of these axes is walked row by row, if elements of a row lie next to each other; `turned`: its
+/// rows are the last axis.
+fn rows(tensor: &RawTensor, rank: usize, turned: bool) -> Option<Access> {
+    let (rows, columns) = if turned { (rank - 1, rank - 2) } else { (rank - 2, rank - 1) };
     let (layout, strides, shape) = (tensor.layout(), tensor.layout().strides(), tensor.shape());
     if strides[columns] != 1 && shape[columns] != 1 {
         return None;

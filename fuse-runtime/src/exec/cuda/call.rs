@@ -1,6 +1,6 @@
 //! One call of a plan on a GPU.
 
-use super::attention::launch_attention;
+use super::attention::{launch_attention, launch_back};
 use super::launch::{Functions, launch_kernel};
 use super::matmul::launch_matmul;
 use crate::cuda::{Context, FaultRecord};
@@ -9,7 +9,7 @@ use crate::exec::buffers::Buffers;
 use crate::exec::faults::{division_by_zero, index_out_of_range};
 use crate::exec::symbols::Sizes;
 use crate::rt::{Draw, Scalar};
-use fuse_compiler::plan::{Plan, Step, abi};
+use fuse_compiler::plan::{Fused, FusedBack, Plan, Step, abi};
 use fuse_compiler::types::DType;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -41,13 +41,18 @@ pub(crate) struct CudaCall<'a> {
 }
 
 impl CudaCall<'_> {
-    /// Launches a step, or attention in one kernel; says how many steps that were.
+    /// Launches a step, or attention in one kernel or its way back in two; says how many steps that were.
     pub fn steps_at(&self, plan: &Plan, k: usize, buffers: &mut Buffers<'_>) -> Result<usize> {
         let fused = plan.fused.iter().find(|fused| fused.steps.first as usize == k);
         if let Some(fused) = fused
             && launch_attention(self, plan, fused, buffers)?
         {
             return Ok(3);
+        }
+        if let Some(back) = back_at(plan, k)
+            && launch_back(self, plan, back, buffers)?
+        {
+            return Ok(FusedBack::STEPS);
         }
         self.step(&plan.steps[k], buffers).map(|()| 1)
     }
@@ -59,6 +64,12 @@ impl CudaCall<'_> {
             Step::Matmul(matmul) => launch_matmul(self, matmul, buffers),
         }
     }
+}
+
+/// The way back through attention that starts with a step.
+pub(super) fn back_at(plan: &Plan, k: usize) -> Option<(&Fused, &FusedBack)> {
+    let mut all = plan.fused.iter().filter_map(|fused| Some((fused, fused.back.as_ref()?)));
+    all.find(|(_, back)| back.first as usize == k)
 }
 
 /// What a fault of a program is about.

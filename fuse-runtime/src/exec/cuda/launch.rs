@@ -127,9 +127,10 @@ impl Functions {
         &self,
         call: &CudaCall<'_>,
         fused: &Fused,
+        part: abi::Part,
         axes: &Geometry,
     ) -> Result<Arc<Prepared>> {
-        self.prepare_as(call, &fused.score, axes, |_| Prepared::attention(call, fused, axes))
+        self.prepare_as(call, part.program(fused), axes, |_| Prepared::attention(call, fused, part, axes))
     }
 
     fn prepare_as(
@@ -235,11 +236,11 @@ impl Prepared {
 
     /// A launch of attention over the axes that [`Variant::attention`] takes. There are few sizes of heads, so every text is one
     /// of its own.
-    fn attention(call: &CudaCall<'_>, fused: &Fused, axes: &Geometry) -> Result<Self> {
-        let (kernel, target) = (&fused.score, call.context.facts().target());
-        let variant = Variant::attention(fused, axes, &target).expect("it was asked before");
+    fn attention(call: &CudaCall<'_>, fused: &Fused, part: abi::Part, axes: &Geometry) -> Result<Self> {
+        let (kernel, target) = (part.program(fused), call.context.facts().target());
+        let variant = Variant::attention(fused, part, axes, &target).expect("it was asked before");
         let launch = variant.launch_attention(axes, &target);
-        Prepared::new(call, kernel, (axes, &variant), launch, abi::attention_arguments(kernel), false)
+        Prepared::new(call, kernel, (axes, &variant), launch, abi::attention_arguments(fused, part), false)
     }
 
     fn new(
@@ -306,11 +307,24 @@ impl Prepared {
                 Part::Open(Arg::RightMatrix) => {
                     args.pointer(matrices[1]);
                 }
-                Part::Open(Arg::Values) => {
-                    args.pointer(matrices[2]);
+                Part::Open(Arg::Matrix(k)) => {
+                    args.pointer(matrices[*k as usize]);
                 }
-                Part::Open(Arg::Result) => {
-                    args.pointer_mut(matrices[3]);
+                Part::Open(Arg::MatrixTo(k)) => {
+                    args.pointer_mut(matrices[*k as usize]);
+                }
+                // Behind the matrices of attention lie what its rows sum to.
+                Part::Open(Arg::Logs) => {
+                    args.pointer(matrices[matrices.len() - 2]);
+                }
+                Part::Open(Arg::LogsTo) => {
+                    args.pointer_mut(matrices[matrices.len() - 2]);
+                }
+                Part::Open(Arg::Sums) => {
+                    args.pointer(matrices[matrices.len() - 1]);
+                }
+                Part::Open(Arg::SumsTo) => {
+                    args.pointer_mut(matrices[matrices.len() - 1]);
                 }
                 Part::Open(arg) => push(&mut args, *arg, call, kernel, bound, beside),
             }

@@ -6,12 +6,12 @@
 
 use super::attention::attention_axes;
 use super::bind::bind;
-use super::call::CudaCall;
+use super::call::{CudaCall, back_at};
 use super::matmul::template_axes;
 use crate::error::Result;
 use crate::exec::buffers::Buffers;
-use fuse_compiler::plan::abi::Geometry;
-use fuse_compiler::plan::{Fused, Kernel, Matmul, Plan, Step};
+use fuse_compiler::plan::abi::{Geometry, Part};
+use fuse_compiler::plan::{Fused, FusedBack, Kernel, LibForm, Matmul, Plan, Step};
 use rayon::prelude::*;
 
 impl CudaCall<'_> {
@@ -40,7 +40,9 @@ impl CudaCall<'_> {
                     Needed::Kernel(kernel, geometry) => drop(self.functions.prepare(self, kernel, geometry)),
                     Needed::Template(matmul, axes) => drop(self.functions.prepare_product(self, matmul, axes)),
                     Needed::Library => {}
-                    Needed::Attention(fused, axes) => drop(self.functions.prepare_attention(self, fused, axes)),
+                    Needed::Attention(fused, part, axes) => {
+                        drop(self.functions.prepare_attention(self, fused, *part, axes));
+                    }
                 })
             };
             let before = self.functions.count();
@@ -64,17 +66,27 @@ impl CudaCall<'_> {
 
     /// What a step launches, or attention in one kernel with what follows it, and how many steps that are.
     fn needed_at<'p>(&self, plan: &'p Plan, k: usize, buffers: &mut Buffers<'_>) -> Result<(Vec<Needed<'p>>, usize)> {
-        let Some(fused) = plan.fused.iter().find(|fused| fused.steps.first as usize == k) else {
+        let forward = plan.fused.iter().find(|fused| fused.steps.first as usize == k);
+        let back = back_at(plan, k).filter(|(_, back)| buffers.has(back.logs));
+        let (fused, parts): (_, &[Part]) = match (forward, back) {
+            (Some(fused), _) => (fused, &[Part::Forward]),
+            (_, Some((fused, _))) => (fused, &[Part::Queries, Part::Keys]),
+            _ => return Ok((self.needed_by(&plan.steps[k], buffers)?, 1)),
+        };
+        let Some(axes) = attention_axes(self, plan, fused, parts, buffers)? else {
             return Ok((self.needed_by(&plan.steps[k], buffers)?, 1));
         };
-        let Some(axes) = attention_axes(self, plan, fused, buffers)? else {
-            return Ok((self.needed_by(&plan.steps[k], buffers)?, 1));
-        };
-        let mut needed = vec![Needed::Attention(fused, axes)];
-        if let Some(rest) = &fused.steps.steps(plan).2.lib.rest {
-            needed.push(Needed::Kernel(rest, bind(rest, buffers, self.sizes)?.geometry));
+        let mut needed: Vec<Needed> =
+            std::iter::zip(parts, axes).map(|(part, axes)| Needed::Attention(fused, *part, axes)).collect();
+        let steps = if forward.is_some() { 3 } else { FusedBack::STEPS };
+        for step in &plan.steps[k..k + steps] {
+            if let Step::Matmul(Matmul { lib: LibForm { product, rest: Some(rest), .. }, .. }) = step
+                && buffers.has(product.buf)
+            {
+                needed.push(Needed::Kernel(rest, bind(rest, buffers, self.sizes)?.geometry));
+            }
         }
-        Ok((needed, 3))
+        Ok((needed, steps))
     }
 
     /// What a step most likely launches: behind a product by the library what is left to do.
@@ -98,5 +110,5 @@ enum Needed<'p> {
     Kernel(&'p Kernel, Geometry),
     Template(&'p Matmul, Geometry),
     Library,
-    Attention(&'p Fused, Geometry),
+    Attention(&'p Fused, Part, Geometry),
 }

@@ -1,13 +1,15 @@
 //! Attention in one kernel of a GPU, against a softmax in f64 on the processor.
 
 use super::order::noise;
-use super::{Case, call, op, values};
+use super::{Case, call, op, sample, values};
 use crate::cuda::Context;
 use crate::device::Device;
 use crate::exec::Program;
+use crate::generator::Generator;
 use crate::raw::RawTensor;
+use fuse_compiler::autodiff::{self, Request, Seed};
 use fuse_compiler::op::{Attr, Build, Literal, Op};
-use fuse_compiler::types::DType::{self, BF16, Bool, F16, F32};
+use fuse_compiler::types::DType::{self, BF16, Bool, F16, F32, F64};
 use fuse_compiler::{optimise, schedule};
 
 /// Batches, heads, queries, keys, depth, columns of values.
@@ -67,12 +69,16 @@ fn view(x: &RawTensor, axes: [isize; 4]) -> RawTensor {
 }
 
 /// `[b, h, s, d]`
-fn heads(dtype: DType, [b, h, s, d]: [usize; 4], lie: Lie) -> RawTensor {
+fn heads(dtype: DType, dims: [usize; 4], lie: Lie) -> RawTensor {
+    heads_of(|dims| noise(dtype, dims), dims, lie)
+}
+
+fn heads_of(values: impl Fn(&[usize]) -> RawTensor, [b, h, s, d]: [usize; 4], lie: Lie) -> RawTensor {
     match lie {
-        Lie::Dense => noise(dtype, &[b, h, s, d]),
-        Lie::Projected => view(&noise(dtype, &[b, s, h, d]), [0, 2, 1, 3]),
+        Lie::Dense => values(&[b, h, s, d]),
+        Lie::Projected => view(&values(&[b, s, h, d]), [0, 2, 1, 3]),
         Lie::Shared => {
-            let one = noise(dtype, &[b, 1, s, d]);
+            let one = values(&[b, 1, s, d]);
             one.with_layout(one.layout().broadcast_to(&[b, h, s, d]).unwrap())
         }
     }
@@ -287,5 +293,125 @@ fn written_out_with_scores_of_ones_own() {
                 check(dtype, extents, masked, Form::Bent, Lie::Dense);
             }
         }
+    }
+}
+
+/// What is trained: how it is written, and with which share of the weights dropped.
+type Trained = (Form, f64);
+
+/// Attention and its gradients, from queries, keys, values, perhaps a mask, and the result's gradient.
+fn training(dtype: DType, extents: Extents, masked: Mask, (form, rate): Trained) -> Case {
+    let mut case = case(dtype, extents, masked, form);
+    if rate > 0.0 {
+        let weights = case.graph.node(case.graph.outs[0]).args[0];
+        let values = case.graph.inputs[2];
+        let attrs = [Attr::Lit(Literal::Float(rate)), Attr::DType(F64)];
+        let rate = case.graph.push(Op::named("constant"), &[], attrs.to_vec());
+        let dropped = op(&mut case.graph, "dropout", &[weights, rate], &[Attr::Bool(true)]);
+        case.graph.outs = vec![op(&mut case.graph, "matmul", &[dropped, values], &[])];
+    }
+    let request = Request { wrt: vec![0, 1, 2], seeds: vec![Seed::Input] };
+    case.graph = autodiff::run(case.graph, &request);
+    let [b, h, m, .., columns] = extents;
+    case.inputs.push((dtype, vec![b, h, m, columns]));
+    case
+}
+
+/// Compares the result and the gradients with what steps in f32 give on the processor, with the same draws.
+fn check_training(dtype: DType, extents: Extents, masked: Mask, trained: Trained, lie: Lie) {
+    let Ok(cuda) = Device::cuda(0) else { return };
+    let [b, h, m, n, depth, columns] = extents;
+    let shared = if lie == Lie::Shared { Lie::Dense } else { lie };
+    let matrices =
+        [([b, h, m, depth], shared), ([b, h, n, depth], lie), ([b, h, n, columns], lie), ([b, h, m, columns], shared)];
+    let mut inputs: Vec<RawTensor> =
+        (0..).zip(matrices).map(|(k, (dims, lie))| heads_of(|dims| sample(dtype, dims, k), dims, lie)).collect();
+    inputs.splice(3..3, mask(dtype, masked, extents));
+    let case = training(dtype, extents, masked, trained);
+    let program = program(&case);
+    let what = format!("{dtype:?} {extents:?} {masked:?} {trained:?} {lie:?}");
+    let wide = |x: &RawTensor| if x.dtype() == Bool { x.clone() } else { widened(x) };
+    let wide: Vec<RawTensor> = inputs.iter().map(wide).collect();
+    let exact = training(F32, extents, masked, trained);
+    let draws = |run: &dyn Fn() -> Vec<RawTensor>| Generator::new(7).scope(run);
+    let want = draws(&|| call(&exact, &exact.program(), &wide, Device::cpu()).unwrap());
+    let unit = if dtype == BF16 { 2f64.powi(-8) } else { 2f64.powi(-11) };
+    // The first call runs step by step, the next ones by a tape.
+    for _ in 0..3 {
+        let got = draws(&|| call(&case, &program, &inputs, cuda).unwrap());
+        for (k, (got, want)) in std::iter::zip(&got, &want).enumerate() {
+            let (got, want) = (values(got), values(want));
+            let most = want.iter().fold(0.0f64, |most, x| most.max(x.abs()));
+            for (i, (got, want)) in std::iter::zip(got, want).enumerate() {
+                let room = 6.0 * unit * most + 1e-6;
+                assert!(
+                    (got - want).abs() <= room,
+                    "{what}: {i} of result {k} is {got}, not {want}, with room for {room:e}"
+                );
+            }
+        }
+    }
+    let is_hopper = Context::get(0).unwrap().facts().target().capability == 90;
+    for kernel in ["attention", "attention_queries", "attention_keys"] {
+        assert_eq!(program.functions.has_loaded(kernel), is_hopper, "{what}: {kernel}");
+    }
+}
+
+/// Halves as floats, in the same places.
+fn widened(x: &RawTensor) -> RawTensor {
+    let all: Vec<f32> = values(x).into_iter().map(|x| x as f32).collect();
+    RawTensor::from_slice(&all, x.shape()).unwrap()
+}
+
+#[test]
+fn gradients_over_sizes_and_drops() {
+    let sizes: [Extents; 7] = [
+        [1, 1, 1, 1, 8, 8],
+        [2, 3, 64, 128, 64, 64],
+        [1, 2, 200, 333, 64, 64],
+        [2, 2, 300, 150, 32, 32],
+        [1, 3, 129, 257, 128, 128],
+        [1, 2, 130, 200, 96, 64],
+        [2, 5, 513, 513, 64, 64],
+    ];
+    for (k, extents) in sizes.into_iter().enumerate() {
+        let (dtype, lie) = ([BF16, F16][k % 2], [Lie::Dense, Lie::Projected][k % 2]);
+        check_training(dtype, extents, Mask::None, (Form::Written, [0.1, 0.0][k / 2 % 2]), lie);
+    }
+}
+
+#[test]
+fn gradients_behind_masks() {
+    let extents = [2, 3, 140, 270, 64, 64];
+    for (masked, causal, lie) in
+        [(Mask::None, true, Lie::Projected), (Mask::Pairs, false, Lie::Dense), (Mask::Keys, true, Lie::Shared)]
+    {
+        check_training(BF16, extents, masked, (Form::Op(causal), 0.0), lie);
+    }
+    check_training(BF16, extents, Mask::Bias, (Form::Op(true), 0.0), Lie::Dense);
+    check_training(F16, extents, Mask::None, (Form::Written, 0.2), Lie::Projected);
+}
+
+#[test]
+fn weights_are_computed_again_where_a_gradient_lies_crosswise() {
+    let Ok(cuda) = Device::cuda(0) else { return };
+    let extents = [1, 2, 80, 96, 64, 64];
+    let case = training(BF16, extents, Mask::None, (Form::Written, 0.1));
+    let program = program(&case);
+    let matrix = |rows: usize, seed: u64| sample(BF16, &[1, 2, rows, 64], seed);
+    let straight = matrix(80, 3);
+    let crosswise = view(&view(&straight, [0, 1, 3, 2]).copied().unwrap(), [0, 1, 3, 2]);
+    let [by_kernels, by_steps] = [straight, crosswise].map(|gradient| {
+        let inputs = [matrix(80, 0), matrix(96, 1), matrix(96, 2), gradient];
+        let run = || Generator::new(7).scope(|| call(&case, &program, &inputs, cuda).unwrap());
+        let first = run();
+        let again = run();
+        std::iter::zip(&first, &again).for_each(|(a, b)| assert_eq!(values(a), values(b)));
+        first
+    });
+    for (a, b) in std::iter::zip(&by_kernels, &by_steps) {
+        let (a, b) = (values(a), values(b));
+        let most = b.iter().fold(0.0f64, |most, x| most.max(x.abs()));
+        std::iter::zip(a, b).for_each(|(a, b)| assert!((a - b).abs() <= 0.03 * most, "{a} {b}"));
     }
 }

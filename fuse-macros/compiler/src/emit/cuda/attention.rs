@@ -1,54 +1,195 @@
-//! Attention in one kernel: what becomes of a score before the softmax; how blocks go through it stands in the helpers.
+//! Attention in one kernel, and its way back in two: what becomes of scores and weights; how blocks go through them stands in
+//! the helpers.
 
-use super::map::{one_element, prologue};
+use super::map::{draws, one_element, prologue};
 use super::params::attention_parameters;
 use super::scope::{Reach, Scope};
 use super::signature;
 use crate::emit::writer::Writer;
-use crate::plan::abi::c_type;
-use crate::plan::{Expr, Fused, Level};
+use crate::plan::abi::{Part, c_type, is_given};
+use crate::plan::{Expr, Fused, Level, Operand, StmtId};
 use crate::types::DType;
 
-/// Writes the kernel. Only Hopper has its instructions.
-pub(super) fn write(w: &mut Writer, scope: &Scope<'_>, fused: &Fused) {
+/// The programs of a kernel: what one is called, what of, what the kernel gives it, and its value.
+struct Lambda {
+    name: &'static str,
+    about: &'static str,
+    given: &'static [&'static str],
+    value: Option<StmtId>,
+    /// What drops a value: a statement that tells whether it is kept, and what those that are kept are multiplied by.
+    drops: Option<[StmtId; 2]>,
+}
+
+/// Writes a kernel. Only Hopper has its instructions.
+pub(super) fn write(w: &mut Writer, scope: &Scope<'_>, fused: &Fused, part: Part) {
     let (_, _, values) = fused.steps.steps(scope.plan);
     let element = c_type(values.dtype);
-    let result = c_type(scope.plan.bufs[values.lib.product.buf.0 as usize].ty.dtype);
-    let score = scope.kernel.stores[0].value;
-    let is_plain = scope.kernel.stmt(score).expr == Expr::Product && !scope.kernel.stmt(score).round;
-    let parameters = attention_parameters(scope, element, result);
+    let written = c_type(scope.plan.bufs[result(scope, fused, part).buf.0 as usize].ty.dtype);
+    let lambdas = lambdas(scope, fused, part);
+    let is_plain = |name: &str| {
+        let of = lambdas.iter().filter(|lambda| lambda.name.ends_with(name));
+        of.flat_map(|lambda| lambda.value).all(|value| is_given_value(scope, value)).to_string()
+    };
+    let parameters = attention_parameters(scope, fused, part, [element, written]);
     w.block(signature(scope, "128 * (HEAD_GROUPS + 1), 1", &parameters), |w| {
-        prologue(w, scope, &Score);
-        w.line("// What becomes of the product of query m and key n.");
-        let head = "const auto to_score = [&](const int (&batch)[3], const float product, const int m, const int n) -> float";
-        w.line(format!("{head} {{"));
-        w.indented(|w| {
-            w.line("const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};");
-            let walk = scope.phases.walks.first();
-            w.lines(walk.into_iter().flat_map(|walk| &walk.fresh).filter_map(|s| scope.define(*s, &Score)));
-            w.line(format!("return {};", scope.value(score)));
-        });
-        w.line("};");
-        let factor = fused.factor.map_or_else(|| "1.0f".to_owned(), |factor| scope.value(factor));
-        let choices = [fused.is_causal, fused.empty_is_zero, is_plain].map(|choice| choice.to_string()).join(", ");
-        let helper = match values.dtype {
-            DType::F32 => "fuse_attention_floats",
-            DType::Param(_) => "fuse_attention_any",
-            _ => "fuse_attention",
+        prologue(w, scope, &Program { given: "product" });
+        w.lines(draws(scope));
+        if let Some([keeps, _]) = lambdas.iter().find_map(|lambda| lambda.drops) {
+            let keeps = Lambda { name: "keeps", about: "is kept", given: &[], value: Some(keeps), drops: None };
+            write_program(w, scope, &keeps);
+        }
+        lambdas.iter().for_each(|lambda| write_lambda(w, scope, lambda));
+        let factor =
+            if part == Part::Forward { fused.factor } else { fused.back.as_ref().and_then(|back| back.factor) };
+        let factor = factor.map_or_else(|| "1.0f".to_owned(), |factor| scope.value(factor));
+        let (score, weight) = (is_plain("_score"), is_plain("_weight"));
+        let (name, choices) = match part {
+            Part::Forward => {
+                let (zero, keeps) = (fused.empty_is_zero, fused.back.is_some());
+                (forward_helper(values.dtype), format!("{}, {zero}, {score}, {keeps}, {weight}", fused.is_causal))
+            }
+            Part::Queries => ("fuse_attention_dq", format!("{}, {score}, {weight}", fused.is_causal)),
+            Part::Keys => ("fuse_attention_dkv", format!("{}, {score}, {weight}", fused.is_causal)),
         };
-        w.line(format!("typedef {helper}<{element}, {result}, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, {choices}, false, true> attend;"));
-        let matrices = ["queries", "keys", "values"].map(|name| format!("{{of_{name}, of_{name}_strides}}")).join(", ");
-        w.line(format!("attend::run({matrices}, of_result, of_result_strides, nullptr,"));
-        w.line(format!("            shape, counters, {factor}, to_score, [](const int (&)[3], float weight, int, int) {{ return weight; }});"));
+        let sizes = "HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS";
+        w.line(format!("typedef {name}<{element}, {written}, {sizes}, {choices}> attend;"));
+        let (inputs, outputs) = part.matrices();
+        let inputs = inputs.iter().map(|name| format!("{{of_{name}, of_{name}_strides}}"));
+        let outputs = outputs.iter().map(|name| format!("of_{name}, of_{name}_strides"));
+        let rows: &[&str] = match part {
+            Part::Forward if fused.back.is_none() => &["nullptr"],
+            Part::Forward => &["of_logs"],
+            Part::Queries | Part::Keys => &["of_logs", "of_sums"],
+        };
+        let rows = rows.iter().map(|row| (*row).to_owned());
+        let matrices: Vec<String> = match part {
+            Part::Forward => inputs.chain(outputs).chain(rows).collect(),
+            Part::Queries | Part::Keys => inputs.chain(rows).chain(outputs).collect(),
+        };
+        let programs: Vec<&str> = lambdas.iter().map(|lambda| lambda.name).collect();
+        w.line(format!("attend::run({},", matrices.join(", ")));
+        w.line(format!("            shape, counters, {factor}, {});", programs.join(", ")));
     });
 }
 
-/// Operands at the place of a query and a key.
-struct Score;
+/// The kernel forward of an element type.
+fn forward_helper(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F32 => "fuse_attention_floats",
+        DType::Param(_) => "fuse_attention_any",
+        _ => "fuse_attention",
+    }
+}
 
-impl Reach for Score {
+/// Where a kernel writes first.
+fn result<'p>(scope: &Scope<'p>, fused: &'p Fused, part: Part) -> &'p Operand {
+    let back = fused.back.as_ref().map(|back| back.steps(scope.plan));
+    let product = match (part, back) {
+        (Part::Queries, Some((.., queries, _))) => queries,
+        (Part::Keys, Some((.., keys))) => keys,
+        _ => fused.steps.steps(scope.plan).2,
+    };
+    &product.lib.product
+}
+
+fn lambdas(scope: &Scope<'_>, fused: &Fused, part: Part) -> Vec<Lambda> {
+    let back = fused.back.as_ref().filter(|_| part != Part::Forward);
+    let weight = back.map_or_else(|| fused.weight(), |back| back.weight());
+    let score = Some(part.program(fused).stores[0].value);
+    let to_score =
+        Lambda { name: "to_score", about: "becomes of the product", given: &["product"], value: score, drops: None };
+    let drops = weight.and_then(|weight| drops(scope, weight));
+    let to_weight =
+        Lambda { name: "to_weight", about: "values are multiplied by", given: &["given"], value: weight, drops };
+    // What multiplies each weight multiplies its gradient.
+    let of_weight =
+        Lambda { name: "of_weight", about: "the gradient of the weight is", given: &["given"], value: weight, drops };
+    let of_score = back.map(|back| Lambda {
+        name: "of_score",
+        about: "the gradient of the product is",
+        given: &["given", "product"],
+        value: Some(back.of_product()),
+        drops: None,
+    });
+    let all = match part {
+        Part::Forward => vec![to_score, to_weight],
+        Part::Queries => vec![to_score, of_weight],
+        Part::Keys => vec![to_score, to_weight, of_weight],
+    };
+    all.into_iter().chain(of_score).collect()
+}
+
+/// What a weight is multiplied by, if that is 0 or one value for the whole kernel.
+fn drops(scope: &Scope<'_>, weight: StmtId) -> Option<[StmtId; 2]> {
+    let factors = |s: StmtId| match &scope.kernel.stmt(s).expr {
+        Expr::Apply(op, args) if op.name == "mul" => Some([args[0], args[1]]),
+        _ => None,
+    };
+    let is_once = |s: StmtId| scope.kernel.stmt(s).level == Level::All;
+    let [given, factor] = factors(weight)?;
+    let [kept, scale] = factors(factor)?;
+    let Expr::Cast(keeps) = scope.kernel.stmt(kept).expr else { return None };
+    let is_bool = scope.kernel.stmt(keeps).dtype == DType::Bool;
+    (is_given_value(scope, given) && is_bool && is_once(scale)).then_some([keeps, scale])
+}
+
+/// Whether a value is what the kernel gives.
+fn is_given_value(scope: &Scope<'_>, value: StmtId) -> bool {
+    match scope.kernel.stmt(value).expr {
+        // What is written nowhere is not rounded either.
+        Expr::Product => true,
+        Expr::Load(leaf) => is_given(scope.kernel, leaf as usize),
+        _ => false,
+    }
+}
+
+fn write_lambda(w: &mut Writer, scope: &Scope<'_>, lambda: &Lambda) {
+    let Some([_, scale]) = lambda.drops else { return write_program(w, scope, lambda) };
+    w.line(format!("const auto {} = fuse_dropped(keeps, {});", lambda.name, scope.value(scale)));
+}
+
+fn write_program(w: &mut Writer, scope: &Scope<'_>, lambda: &Lambda) {
+    w.line(format!("// What {} of query m and key n.", lambda.about));
+    let given: String = lambda.given.iter().map(|name| format!("const float {name}, ")).collect();
+    let head = format!("const auto {} = [&](const int (&batch)[3], {given}const int m, const int n)", lambda.name);
+    let result = if lambda.given.is_empty() { "bool" } else { "float" };
+    w.line(format!("{head} -> {result} {{"));
+    w.indented(|w| {
+        let first = lambda.given.first().copied().unwrap_or_default();
+        let Some(value) = lambda.value else { return w.line(format!("return {first};")) };
+        let reach = Program { given: first };
+        let needed = needed(scope, value);
+        let walks = scope.phases.walks.first();
+        let fresh = walks.into_iter().flat_map(|walk| &walk.fresh).filter(|s| needed[s.0 as usize]);
+        w.line("const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};");
+        w.lines(fresh.filter_map(|s| scope.define(*s, &reach)));
+        w.line(format!("return {};", scope.value(value)));
+    });
+    w.line("};");
+}
+
+/// Which statements a value needs.
+fn needed(scope: &Scope<'_>, value: StmtId) -> Vec<bool> {
+    let mut needed = vec![false; scope.kernel.stmts.len()];
+    needed[value.0 as usize] = true;
+    for s in (0..scope.kernel.stmts.len()).rev().filter(|s| *s <= value.0 as usize) {
+        if needed[s] {
+            scope.kernel.stmts[s].expr.operands().iter().for_each(|operand| needed[operand.0 as usize] = true);
+        }
+    }
+    needed
+}
+
+/// Operands at the place of a query and a key.
+struct Program {
+    /// What a leaf stands for that the kernel gives.
+    given: &'static str,
+}
+
+impl Reach for Program {
     fn load(&self, scope: &Scope<'_>, leaf: usize) -> String {
         match scope.leaf_level(leaf) {
+            _ if is_given(scope.kernel, leaf) => self.given.to_owned(),
             Level::All => one_element(scope, leaf),
             _ if scope.is_index(leaf) => self.base(scope, leaf),
             _ => format!("fuse_to_compute(*({}))", self.base(scope, leaf)),
@@ -61,6 +202,10 @@ impl Reach for Score {
             Level::All => format!("{name}_ptr"),
             _ => format!("{name}_ptr + fuse_offset(at, {name}_strides)"),
         }
+    }
+
+    fn point(&self) -> &'static str {
+        "0"
     }
 
     fn product(&self) -> String {

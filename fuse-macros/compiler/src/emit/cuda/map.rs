@@ -147,15 +147,24 @@ pub(super) fn declare_draws(w: &mut Writer, scope: &Scope<'_>, stmts: &[StmtId],
 /// What stands in front of everything else: the values that are one for the whole kernel, and the random draws of
 /// statements outside its walks.
 pub(super) fn prologue(w: &mut Writer, scope: &Scope<'_>, reach: &dyn Reach) {
-    let outside = scope.kernel.ids().filter(|s| !scope.is_in_a_walk(*s));
-    let draws = outside.filter_map(|s| match scope.kernel.stmt(s).expr {
+    let outside: Vec<StmtId> = scope.kernel.ids().filter(|s| !scope.is_in_a_walk(*s)).collect();
+    w.line(super::compile::WAITS);
+    w.lines(lone_draws(scope, outside));
+    w.lines(scope.phases.uniform.iter().filter_map(|s| scope.define(*s, reach)));
+}
+
+/// Declares the random draws of a kernel whose points are asked for one by one.
+pub(super) fn draws(scope: &Scope<'_>) -> Vec<String> {
+    lone_draws(scope, scope.kernel.ids().filter(|s| scope.is_in_a_walk(*s)))
+}
+
+fn lone_draws(scope: &Scope<'_>, stmts: impl IntoIterator<Item = StmtId>) -> Vec<String> {
+    let draws = stmts.into_iter().filter_map(|s| match scope.kernel.stmt(s).expr {
         Expr::Uniform(draw, _) | Expr::Normal(draw, _) => Some(draw),
         _ => None,
     });
     let draws: std::collections::BTreeSet<u32> = draws.collect();
-    w.line(super::compile::WAITS);
-    w.lines(draws.iter().map(|d| format!("fuse_draw<1, 2> draw{d}(seed, offset{d});")));
-    w.lines(scope.phases.uniform.iter().filter_map(|s| scope.define(*s, reach)));
+    draws.iter().map(|d| format!("fuse_draw<1, 2> draw{d}(seed, offset{d});")).collect()
 }
 
 /// How far apart a position is at neighbouring points, where it is one of a leaf.

@@ -18,7 +18,8 @@ mod stores;
 mod tile;
 
 use crate::emit::writer::Writer;
-use crate::plan::{Kernel, Kind, Plan, Step};
+use crate::plan::abi::Part;
+use crate::plan::{Fused, Kernel, Kind, Plan, Step};
 use crate::types::DType;
 use scope::Scope;
 
@@ -34,9 +35,7 @@ pub fn source<'p>(name: &str, plans: impl IntoIterator<Item = &'p Plan>) -> Stri
     for plan in plans {
         generic |= is_generic(plan);
         sections.extend(plan.steps.iter().map(|step| step_text(plan, step)));
-        sections.extend(
-            plan.fused.iter().map(|fused| section(plan, &fused.score, |w, scope| attention::write(w, scope, fused))),
-        );
+        sections.extend(plan.fused.iter().map(|fused| attention_text(plan, fused)));
     }
     let helpers = helpers::needed(&sections, generic);
     let ops: String = crate::op::helpers::needed_by(&sections).iter().map(|h| format!("{}\n", h.text)).collect();
@@ -60,6 +59,13 @@ fn step_text(plan: &Plan, step: &Step) -> String {
             template + &rest.unwrap_or_default()
         }
     }
+}
+
+/// The text of attention in one kernel and of its way back.
+fn attention_text(plan: &Plan, fused: &Fused) -> String {
+    let back = fused.back.iter().flat_map(|_| [Part::Queries, Part::Keys]);
+    let text = |part: Part| section(plan, part.program(fused), |w, scope| attention::write(w, scope, fused, part));
+    [Part::Forward].into_iter().chain(back).map(text).collect()
 }
 
 fn section(plan: &Plan, kernel: &Kernel, write: impl FnOnce(&mut Writer, &Scope<'_>)) -> String {

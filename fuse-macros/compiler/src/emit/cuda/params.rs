@@ -2,8 +2,8 @@
 
 use super::scope::{Scope, compute_type, reduction};
 use crate::op::Reduction;
-use crate::plan::abi::{self, Arg};
-use crate::plan::{Expr, Kind, Level, StmtId};
+use crate::plan::abi::{self, Arg, Part};
+use crate::plan::{Expr, Fused, Kind, Level, StmtId};
 use crate::types::DType;
 
 /// The parameters of a kernel, one a line.
@@ -25,19 +25,27 @@ pub(super) fn matmul_parameters(scope: &Scope<'_>, element: &str, compute: &str)
     abi::matmul_arguments(scope.kernel).into_iter().map(text).collect()
 }
 
-/// The parameters of attention in one kernel.
-pub(super) fn attention_parameters(scope: &Scope<'_>, element: &str, result: &str) -> Vec<String> {
-    const MATRICES: [&str; abi::MATRICES] = ["queries", "keys", "values", "result"];
+/// The parameters of a kernel of attention.
+pub(super) fn attention_parameters(
+    scope: &Scope<'_>,
+    fused: &Fused,
+    part: Part,
+    [read, written]: [&str; 2],
+) -> Vec<String> {
+    let (inputs, outputs) = part.matrices();
+    let matrix = |k: u32| inputs.iter().chain(outputs).nth(k as usize).expect("the matrix has a name");
     let text = |arg| match arg {
-        Arg::LeftMatrix => format!("const {element}* of_queries"),
-        Arg::RightMatrix => format!("const {element}* of_keys"),
-        Arg::Values => format!("const {element}* of_values"),
-        Arg::Result => format!("{result}* of_result"),
-        Arg::Heads(k) => format!("const fuse_heads of_{}_strides", MATRICES[k as usize]),
+        Arg::Matrix(k) => format!("const {read}* of_{}", matrix(k)),
+        Arg::MatrixTo(k) => format!("{written}* of_{}", matrix(k)),
+        Arg::Heads(k) => format!("const fuse_heads of_{}_strides", matrix(k)),
+        Arg::Logs => "const float* of_logs".to_owned(),
+        Arg::LogsTo => "float* of_logs".to_owned(),
+        Arg::Sums => "const float* of_sums".to_owned(),
+        Arg::SumsTo => "float* of_sums".to_owned(),
         Arg::Attention => "const fuse_attention_shape shape".to_owned(),
         arg => parameter(scope, arg),
     };
-    abi::attention_arguments(scope.kernel).into_iter().map(text).collect()
+    abi::attention_arguments(fused, part).into_iter().map(text).collect()
 }
 
 fn parameter(scope: &Scope<'_>, arg: Arg) -> String {
@@ -69,7 +77,10 @@ fn parameter(scope: &Scope<'_>, arg: Arg) -> String {
         Arg::LeftMatrix | Arg::LeftStrides | Arg::RightMatrix | Arg::RightStrides | Arg::Product => {
             unreachable!("only a matmul template takes matrices")
         }
-        Arg::Values | Arg::Result | Arg::Heads(_) | Arg::Attention => unreachable!("only attention takes heads"),
+        Arg::Matrix(_) | Arg::MatrixTo(_) | Arg::Heads(_) | Arg::Attention => {
+            unreachable!("only attention takes heads")
+        }
+        Arg::Logs | Arg::LogsTo | Arg::Sums | Arg::SumsTo => unreachable!("only attention keeps what rows sum to"),
     }
 }
 

@@ -12,8 +12,10 @@ use crate::types::DType;
 const RESERVED: &str = "RANK INNER_RANK VEC IDX TEAM ITEMS WHOLE STREAM SPLIT TILE FEW PASSES ACROSS DOWN KEPT LEGS LEFT RIGHT THREADS GROUPS UNROLL THIRDS HALVES LIST part work turn piece value first access accesses at live row rows lane len \
     outer inner u v e i j k m n base block blocks chunk chunks counters fault call seed list member item column columns tile tiles product shape left right \
     start end batch of_queries of_keys of_values of_result of_queries_strides of_keys_strides of_values_strides of_result_strides \
+    of_gradient of_gradient_strides of_gradient_of_queries of_gradient_of_queries_strides of_gradient_of_keys of_gradient_of_keys_strides \
+    of_gradient_of_values of_gradient_of_values_strides of_logs of_sums given keeps to_weight of_weight of_score nullptr \
     HEAD_DEPTH HEAD_COLUMNS HEAD_GROUPS HEAD_KEYS attend to_score alignas asm auto bool step whole next more leg arrivals lanes_room turned pack strip strips parts break case catch char class const constexpr continue default delete do double else enum explicit \
-    export extern false float for friend goto if inline int long mutable namespace new noexcept nullptr operator private protected public \
+    export extern false float for friend goto if inline int long mutable namespace new noexcept operator private protected public \
     register return short signed sizeof static struct switch template this throw true try typedef typeid typename union unsigned using virtual \
     void volatile while abs acos asin atan ceil cos cosh erf exp exp2 expm1 floor fmod log log1p log2 max min pow round rsqrt sin sinh sqrt tan \
     tanh threadIdx blockIdx blockDim gridDim and or not xor signbit isnan isinf isfinite y0 y1 yn j0 j1 jn";

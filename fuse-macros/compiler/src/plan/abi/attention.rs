@@ -1,10 +1,49 @@
-//! The variant of attention in one kernel: how large its tiles are.
+//! The variants of attention in one kernel, and of its way back in two: how large their tiles are.
 
 use super::{Access, Arg, BATCH_AXES, Geometry, Launch, Step, Target, Variant, Walk, arguments, ceil_div};
-use crate::plan::{Fused, Kernel};
+use crate::plan::{Fused, Kernel, LeafSource};
+use serde::{Deserialize, Serialize};
 
-/// The matrices of attention: queries, keys, values and the result.
-pub const MATRICES: usize = 4;
+/// Which of the kernels of attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Part {
+    /// The way forward.
+    Forward,
+    /// The gradient of the queries.
+    Queries,
+    /// The gradients of the keys and the values.
+    Keys,
+}
+
+impl Part {
+    /// The matrices that a kernel reads and those it writes.
+    pub fn matrices(self) -> (&'static [&'static str], &'static [&'static str]) {
+        match self {
+            Part::Forward => (&["queries", "keys", "values"], &["result"]),
+            Part::Queries => (&["queries", "keys", "values", "result", "gradient"], &["gradient_of_queries"]),
+            Part::Keys => (&["queries", "keys", "values", "gradient"], &["gradient_of_keys", "gradient_of_values"]),
+        }
+    }
+
+    /// How many they are.
+    pub fn count(self) -> usize {
+        let (read, written) = self.matrices();
+        read.len() + written.len()
+    }
+
+    /// The program of the kernel.
+    ///
+    /// # Panics
+    /// If it is a kernel of a way back that is none.
+    pub fn program(self, fused: &Fused) -> &Kernel {
+        let back = || fused.back.as_ref().expect("there is a way back");
+        match self {
+            Part::Forward => &fused.score,
+            Part::Queries => &back().of_queries,
+            Part::Keys => &back().of_keys,
+        }
+    }
+}
 
 /// Queries of a warpgroup.
 const GROUP: i64 = 64;
@@ -36,58 +75,92 @@ const PIECE: u32 = 2 * 3 * 2 * (FLOAT_KEYS * 16 + 64);
 const PIECES: u32 = 12;
 const FLOAT_ROOM: u32 = 229_376;
 
-/// The arguments of attention in one kernel: the matrices, then those of a score, whose outer extents are the batch axes, m and n.
-pub fn attention_arguments(score: &Kernel) -> Vec<Arg> {
-    let matrices = [Arg::LeftMatrix, Arg::Heads(0), Arg::RightMatrix, Arg::Heads(1), Arg::Values, Arg::Heads(2)];
-    let others = [Arg::Result, Arg::Heads(3), Arg::Attention, Arg::Counters];
-    let left_out = |arg: &Arg| matches!(arg, Arg::Outer | Arg::Store(_) | Arg::StoreStrides(_));
-    let rest = arguments(score).into_iter().filter(|arg| !left_out(arg));
-    matrices.into_iter().chain(others).chain(rest).collect()
+/// The widest rows that gradients of keys and values have registers for, and of queries and values together memory.
+const WIDEST_BACK: i64 = 128;
+/// Blocks of what a block of a way back goes through that are there at a time, and rows of them.
+const STAGES_BACK: u32 = 3;
+const ROWS_BACK: u32 = 64;
+
+/// The arguments of a kernel of attention: the matrices, values a row, then those of its program, whose outer extents are
+/// the batch axes, m and n.
+pub fn attention_arguments(fused: &Fused, part: Part) -> Vec<Arg> {
+    let (read, written) = part.matrices();
+    let all = (0..(read.len() + written.len()) as u32).flat_map(|k| {
+        let matrix = if (k as usize) < read.len() { Arg::Matrix(k) } else { Arg::MatrixTo(k) };
+        [matrix, Arg::Heads(k)]
+    });
+    let rows: &[Arg] = match part {
+        Part::Forward if fused.back.is_none() => &[],
+        Part::Forward => &[Arg::LogsTo],
+        Part::Queries => &[Arg::Logs, Arg::SumsTo],
+        Part::Keys => &[Arg::Logs, Arg::Sums],
+    };
+    let program = part.program(fused);
+    let left_out = |arg: &Arg| match arg {
+        Arg::Outer | Arg::Store(_) | Arg::StoreStrides(_) => true,
+        Arg::Leaf(k) | Arg::LeafStrides(k) => is_given(program, *k as usize),
+        _ => false,
+    };
+    let rest = arguments(program).into_iter().filter(|arg| !left_out(arg));
+    all.chain(rows.iter().copied()).chain([Arg::Attention, Arg::Counters]).chain(rest).collect()
+}
+
+/// Whether a leaf of a program is a value that the kernel gives it: it reads what is stored nowhere.
+pub fn is_given(program: &Kernel, leaf: usize) -> bool {
+    let source = &program.leaves[leaf].source;
+    program.stores.iter().any(|store| *source == LeafSource::Buf(store.to.buf))
 }
 
 impl Variant {
-    /// The variant of attention in one kernel, on devices and for layouts that have one. The outer axes are the batch axes, m
-    /// and n, the inner ones the depth of queries and keys and the columns of values. The operands are the score's, then the
-    /// [`MATRICES`], whose elements of a row lie next to each other, with strides over the batch axes and their rows.
-    pub fn attention(fused: &Fused, axes: &Geometry, target: &Target) -> Option<Variant> {
-        let (operands, matrices) = axes.operands.split_at(axes.operands.len() - MATRICES);
+    /// The variant of a kernel of attention, on devices and for layouts that have one. The outer axes are the batch axes, m
+    /// and n, the inner ones the depth of queries and keys and the columns of values. The operands are the program's, then the
+    /// [matrices](Part::matrices), whose elements of a row lie next to each other, with strides over the batch axes and their rows.
+    pub fn attention(fused: &Fused, part: Part, axes: &Geometry, target: &Target) -> Option<Variant> {
+        let (operands, matrices) = axes.operands.split_at(axes.operands.len() - part.count());
         let (&[.., m, n], &[depth, columns]) = (&axes.outer[..], &axes.inner[..]) else { return None };
         let heads: i64 = axes.outer[..BATCH_AXES].iter().product();
         let tiles = heads * ceil_div(m, 2 * GROUP);
+        let read = part.matrices().0.len();
         let bytes = matrices[0].bytes;
-        let limits = match bytes {
-            2 => HALVES,
-            4 => FLOATS,
+        let limits = match (bytes, fused.back.is_some()) {
+            (2, false) => HALVES,
+            // Where there is a way back, weights that are not stored have to be made by it.
+            (2, true) => Limits { widest: WIDEST_BACK, ..HALVES },
+            (4, false) => FLOATS,
             _ => return None,
         };
-        let is_there = target.capability == 90 && matrices[..3].iter().all(|matrix| matrix.bytes == bytes);
+        let is_there = target.capability == 90 && matrices[..read].iter().all(|matrix| matrix.bytes == bytes);
         let fits = |extent: i64| extent > 0 && extent <= limits.widest && extent * bytes as i64 % 16 == 0;
         let small = [m, n, tiles].iter().all(|&extent| extent > 0 && extent < 1 << 30);
-        let few = tiles < FEW_TILES && n > limits.keys;
+        let few = part == Part::Forward && tiles < FEW_TILES && n > limits.keys;
         if !is_there || !fits(depth) || !fits(columns) || !small || few || !matrices.iter().all(in_whole_accesses) {
             return None;
         }
         let [depth, columns] = [depth, columns].map(padded);
-        let (groups, keys) = match bytes {
-            2 => (groups(m, heads, depth.max(columns), target), keys(depth.max(columns))),
-            _ => (if m <= GROUP { 1 } else { 2 }, FLOAT_KEYS),
+        let widest = depth.max(columns);
+        let two_beyond = |rows: i64| if rows <= GROUP { 1 } else { 2 };
+        let (groups, keys) = match part {
+            Part::Forward if bytes == 4 => (two_beyond(m), FLOAT_KEYS),
+            Part::Forward => (groups(m, heads, widest, target), keys(widest)),
+            Part::Queries => (two_beyond(m), ROWS_BACK),
+            Part::Keys => (two_beyond(n), ROWS_BACK),
         };
-        let walk = Walk::Attention { depth, columns, groups, keys, is_causal: fused.is_causal };
-        let score = Geometry { outer: axes.outer.clone(), inner: vec![], operands: operands.to_vec() };
+        let walk = Walk::Attention { part, depth, columns, groups, keys, is_causal: fused.is_causal };
+        let program = Geometry { outer: axes.outer.clone(), inner: vec![], operands: operands.to_vec() };
         let steps = vec![Step::Apart; operands.len()];
-        Some(Variant { outer: axes.outer.len(), inner: 0, vec: 1, steps, wide: score.is_wide(), walk })
+        Some(Variant { outer: axes.outer.len(), inner: 0, vec: 1, steps, wide: program.is_wide(), walk })
     }
 
-    /// The grid of attention in one kernel: as many blocks as run at a time.
+    /// The grid of a kernel of attention: as many blocks as run at a time.
     pub fn launch_attention(&self, axes: &Geometry, target: &Target) -> Launch {
-        let Walk::Attention { depth, columns, groups, keys, .. } = self.walk else {
+        let Walk::Attention { part, depth, columns, groups, keys, .. } = self.walk else {
             unreachable!("only attention is launched as such")
         };
-        let [tiles, heads, _] = tiling(groups, axes, false);
+        let [tiles, heads, _] = tiling(part, groups, axes, false);
         let blocks = (tiles * heads).min(i64::from(target.multiprocessors));
-        let shared = match element_bytes(axes) {
-            2 => shared_of_halves(groups, keys, [depth, columns]),
-            _ => shared_of_floats(groups, depth),
+        let shared = match (part, element_bytes(axes)) {
+            (Part::Forward, 4) => shared_of_floats(groups, depth),
+            (part, _) => shared_of_halves(part, groups, keys, [depth, columns]),
         };
         Launch { blocks: blocks as u64, threads: GROUP_THREADS * (groups + 1), shared, scratch: vec![], counters: 2 }
     }
@@ -98,10 +171,16 @@ fn element_bytes(axes: &Geometry) -> usize {
     axes.operands.last().map_or(0, |matrix| matrix.bytes)
 }
 
-/// Queries and rings of blocks of keys and of values. Behind them lie barriers; in front of them what is needed to align them.
-fn shared_of_halves(groups: u32, keys: u32, [depth, columns]: [u32; 2]) -> u32 {
-    let elements = groups * GROUP as u32 * depth + STAGES * keys * (depth + columns);
-    1024 + 2 * elements + 256
+/// Rows that a block has for good, rings of blocks of those it goes through, and values that lie beside them. Behind them lie
+/// barriers; in front of them what is needed to align them.
+fn shared_of_halves(part: Part, groups: u32, keys: u32, [depth, columns]: [u32; 2]) -> u32 {
+    let (own, stages, beside) = match part {
+        Part::Forward => (depth, STAGES, 0),
+        Part::Queries => (depth + columns, STAGES_BACK, 0),
+        Part::Keys => (depth + columns, STAGES_BACK, STAGES_BACK * keys * 8),
+    };
+    let elements = groups * GROUP as u32 * own + stages * keys * (depth + columns);
+    1024 + 2 * elements + beside + 256
 }
 
 /// Queries in three parts, what four warps have brought, a ring of pieces; behind them barriers and words, in front of them what
@@ -114,23 +193,24 @@ fn shared_of_floats(groups: u32, depth: u32) -> u32 {
 
 /// The kernel's `fuse_attention_shape` ([`Arg::Attention`]), aligned to 8 bytes.
 pub fn attention_shape(variant: &Variant, axes: &Geometry) -> Vec<u8> {
-    let Walk::Attention { groups, is_causal, .. } = variant.walk else {
+    let Walk::Attention { part, groups, is_causal, .. } = variant.walk else {
         unreachable!("only attention has such a shape")
     };
     let extents = axes.outer.iter().chain(&axes.inner);
-    let tiling = tiling(groups, axes, is_causal).into_iter().chain([0]);
+    let tiling = tiling(part, groups, axes, is_causal).into_iter().chain([0]);
     let bytes = extents.flat_map(|extent| extent.to_ne_bytes());
     bytes.chain(tiling.flat_map(|count| (count as i32).to_ne_bytes())).collect()
 }
 
-/// Tiles of queries a head, heads, and how many of them are worked on at a time: where the number of keys differs from tile
+/// Tiles of queries or keys a head, heads, and how many of them are worked on at a time: where the number of keys differs from tile
 /// to tile, as many as the cache holds, else one after the other.
-fn tiling(groups: u32, axes: &Geometry, is_causal: bool) -> [i64; 3] {
+fn tiling(part: Part, groups: u32, axes: &Geometry, is_causal: bool) -> [i64; 3] {
     let (heads, [m, n]) =
         (axes.outer[..BATCH_AXES].iter().product::<i64>(), [BATCH_AXES, BATCH_AXES + 1].map(|k| axes.outer[k]));
     let bytes = element_bytes(axes) as i64 * n * axes.inner.iter().sum::<i64>();
     let section = if is_causal { (SECTION / bytes.max(1)).clamp(1, heads.max(1)) } else { 1 };
-    [ceil_div(m, GROUP * i64::from(groups)), heads, section]
+    let rows = if part == Part::Keys { n } else { m };
+    [ceil_div(rows, GROUP * i64::from(groups)), heads, section]
 }
 
 /// Rows start at multiples of 16 bytes.
@@ -185,7 +265,7 @@ mod tests {
 
     fn variant(axes: &Geometry) -> Option<Variant> {
         let plan = attention();
-        Variant::attention(&plan.fused[0], axes, &H200)
+        Variant::attention(&plan.fused[0], Part::Forward, axes, &H200)
     }
 
     #[test]
@@ -197,7 +277,7 @@ mod tests {
         assert!(variant(&heads(512, 0, 64, 0)).is_none());
         let old = Target { capability: 80, ..H200 };
         let plan = attention();
-        assert!(Variant::attention(&plan.fused[0], &heads(512, 512, 64, 0), &old).is_none());
+        assert!(Variant::attention(&plan.fused[0], Part::Forward, &heads(512, 512, 64, 0), &old).is_none());
     }
 
     #[test]
@@ -228,8 +308,8 @@ mod tests {
     #[test]
     fn heads_whose_tiles_differ_share_the_cache() {
         let axes = heads(4096, 4096, 128, 0);
-        assert_eq!(tiling(2, &axes, false), [32, 96, 1]);
-        assert_eq!(tiling(2, &axes, true), [32, 96, 16]);
+        assert_eq!(tiling(Part::Forward, 2, &axes, false), [32, 96, 1]);
+        assert_eq!(tiling(Part::Forward, 2, &axes, true), [32, 96, 16]);
         let shape = attention_shape(&variant(&axes).expect("it has a kernel"), &axes);
         assert_eq!(shape.len(), 7 * 8 + 4 * 4);
     }

@@ -1,5 +1,6 @@
 //! How the rows of a kernel are walked.
 
+use super::attention::Part;
 use super::geometry::Geometry;
 use super::resident::{Target, resident};
 use super::{Lie, Step, THREADS, ceil_div, splittable};
@@ -81,6 +82,8 @@ pub enum Walk {
     },
     /// A block of attention computes a tile of queries after the other.
     Attention {
+        /// Which kernel.
+        part: Part,
         /// Elements of a row of queries and keys, with zeros behind them.
         depth: u32,
         /// Elements of a row of values, with zeros behind them.

@@ -8,8 +8,9 @@ use crate::exec::random::{check_arms, program_of};
 use crate::exec::{Call, Program};
 use crate::raw::RawTensor;
 use crate::rt::Scalar;
+use fuse_compiler::autodiff::{self, Request, Seed};
 use fuse_compiler::graph::Graph;
-use fuse_compiler::op::{Attr, Build, Op, Val};
+use fuse_compiler::op::{Attr, Build, Literal, Op, Val};
 use fuse_compiler::options::Mode;
 use fuse_compiler::types::DType;
 use fuse_compiler::{optimise, schedule};
@@ -178,6 +179,54 @@ fn products_launch_the_same_by_tape() {
         .map(|x| if x.shape().len() == 2 { x.with_layout(x.layout().transpose(0, 1).unwrap()) } else { x.clone() })
         .collect();
     check(&program, &turned, false, &[]);
+}
+
+/// Attention with dropout and its gradients, over heads of 64 halves.
+fn attention_in_training(cotangent: RawTensor) -> (Program, Vec<RawTensor>) {
+    let mut graph = Graph::new("case");
+    let x: Vec<Val> = ["q", "k", "v"].map(|name| graph.input(name, DType::BF16, 4)).into();
+    let turned = op(&mut graph, "transpose", &[x[1]], &[Attr::Int(-2), Attr::Int(-1)]);
+    let scores = op(&mut graph, "matmul", &[x[0], turned], &[]);
+    let weights = op(&mut graph, "softmax", &[scores], &[Attr::Int(-1)]);
+    let p = graph.push(Op::named("constant"), &[], vec![Attr::Lit(Literal::Float(0.1)), Attr::DType(DType::F64)]);
+    let dropped = op(&mut graph, "dropout", &[weights, p], &[Attr::Bool(true)]);
+    graph.outs = vec![op(&mut graph, "matmul", &[dropped, x[2]], &[])];
+    let graph = autodiff::run(graph, &Request { wrt: vec![0, 1, 2], seeds: vec![Seed::Input] });
+    let graph = optimise::run(optimise::assume(&graph).unwrap(), optimise::Options::default());
+    let program = Program::new(&schedule::run(&graph, schedule::Options::default()), &[]);
+    let heads = || RawTensor::empty(DType::BF16, &[2, 3, 256, 64], Device::recorder()).unwrap();
+    (program, vec![heads(), heads(), heads(), cotangent])
+}
+
+#[test]
+fn attention_in_training_has_no_matrices_of_weights() {
+    let (_turn, device) = recorder();
+    let cotangent = RawTensor::empty(DType::BF16, &[2, 3, 256, 64], device).unwrap();
+    let (program, tensors) = attention_in_training(cotangent);
+    check(&program, &tensors, false, &[]);
+    let refs: Vec<&RawTensor> = tensors.iter().collect();
+    let call =
+        Call { program: &program, tensors: &refs, given: &[], scalars: &[], host_ints: &[], device, bodies: &[] };
+    let run = watch(device, || run_steps(&call, RECORDER).unwrap());
+    assert_eq!(names(&run.launches), ["s0_attention", "s0_attention_queries", "s0_attention_keys"]);
+}
+
+#[test]
+fn weights_that_the_way_back_needs_after_all_are_made_again() {
+    let (_turn, device) = recorder();
+    let crosswise = RawTensor::empty(DType::BF16, &[2, 3, 64, 256], device).unwrap();
+    let crosswise = crosswise.with_layout(crosswise.layout().transpose(2, 3).unwrap());
+    let (program, tensors) = attention_in_training(crosswise);
+    check(&program, &tensors, false, &[]);
+    let refs: Vec<&RawTensor> = tensors.iter().collect();
+    let call =
+        Call { program: &program, tensors: &refs, given: &[], scalars: &[], host_ints: &[], device, bodies: &[] };
+    let run = watch(device, || run_steps(&call, RECORDER).unwrap());
+    let names = names(&run.launches);
+    assert_eq!(names.first(), Some(&"s0_attention"));
+    assert!(names.iter().filter(|name| name.starts_with("s1_")).count() == 1, "{names:?}");
+    assert!(!names.iter().any(|name| name.contains("attention_")), "{names:?}");
+    assert_eq!(names.iter().filter(|name| **name == "matmul").count(), 5, "{names:?}");
 }
 
 #[test]

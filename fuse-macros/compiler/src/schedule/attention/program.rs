@@ -1,0 +1,162 @@
+//! The program that a kernel of attention runs on every score, copied together from the steps it does.
+
+use super::side::Side;
+use crate::plan::abi::divides_integers;
+use crate::plan::{
+    Attention, BufId, Expr, Kernel, Kind, Leaf, LeafSource, Level, Operand, Plan, Stmt, StmtId, Store, View,
+};
+use std::collections::BTreeMap;
+
+/// A program under construction.
+pub struct Program<'p> {
+    plan: &'p Plan,
+    attention: Attention,
+    kernel: Kernel,
+    /// Where statements have gone, by the kernel they come from.
+    copied: BTreeMap<(String, StmtId), StmtId>,
+    /// Buffers that are never there.
+    inner: Vec<BufId>,
+    /// Whether values keep the bits that their element type does not hold.
+    is_exact: bool,
+}
+
+impl<'p> Program<'p> {
+    /// One without statements.
+    pub fn new(plan: &'p Plan, attention: Attention) -> Self {
+        let (first, weights, last) = attention.steps(plan);
+        let stem = first.epilogue.name.split('_').next().unwrap_or_default();
+        let ops = [&first.epilogue.ops[..], &weights.ops, &last.epilogue.ops].concat();
+        let kernel = Kernel {
+            name: format!("{stem}_attention"),
+            kind: Kind::Map,
+            domain: weights.domain.clone(),
+            reduced: 0,
+            leaves: vec![],
+            stmts: vec![],
+            stores: vec![],
+            ops,
+        };
+        let inner = weights.stores.iter().map(|store| store.to.buf).collect();
+        Program { plan, attention, kernel, copied: BTreeMap::new(), inner, is_exact: false }
+    }
+
+    /// From here on values are not rounded on the way.
+    pub fn exactly(&mut self) {
+        self.is_exact = true;
+    }
+
+    /// Takes over places of ops of a further step, whose stores are never there.
+    pub fn with(&mut self, step: &Kernel) {
+        self.kernel.ops.extend(&step.ops);
+        self.inner.extend(step.stores.iter().map(|store| store.to.buf));
+    }
+
+    /// What a statement is of its own in the program: a value that the kernel gives in the place of a buffer.
+    pub fn given(&mut self, side: Side<'_>, s: StmtId, buf: BufId) -> StmtId {
+        let leaf = Leaf { source: LeafSource::Buf(buf), views: vec![], level: Level::Elem, indexed: None };
+        self.kernel.leaves.push(leaf);
+        let expr = Expr::Load(self.kernel.leaves.len() as u32 - 1);
+        let given = self.push(Stmt { expr, round: false, name: None, ..side.kernel.stmt(s).clone() });
+        self.copied.insert((side.kernel.name.clone(), s), given);
+        given
+    }
+
+    /// Copies a statement, if there is one.
+    pub fn optional(&mut self, side: Side<'_>, s: Option<StmtId>) -> Option<Option<StmtId>> {
+        match s {
+            Some(s) => self.copy(side, s).map(Some),
+            None => Some(None),
+        }
+    }
+
+    /// Copies a statement and what it needs; `None` if that is more than a score may be made of.
+    pub fn copy(&mut self, side: Side<'_>, s: StmtId) -> Option<StmtId> {
+        let s = if self.is_exact { side.unrounded(s) } else { s };
+        let key = (side.kernel.name.clone(), s);
+        if let Some(copied) = self.copied.get(&key) {
+            return Some(*copied);
+        }
+        let stmt = side.kernel.stmt(s);
+        let copied = match &stmt.expr {
+            Expr::Load(_) if side.loads(s, self.attention.scores) => self.stored(s, side)?,
+            expr => {
+                let expr = self.expr(side, expr)?;
+                let round = stmt.round && !self.is_exact;
+                self.push(Stmt { expr, round, ..stmt.clone() })
+            }
+        };
+        self.copied.insert(key, copied);
+        Some(copied)
+    }
+
+    /// What the first step has stored, in the type of the buffer.
+    fn stored(&mut self, s: StmtId, side: Side<'_>) -> Option<StmtId> {
+        let (first, ..) = self.attention.steps(self.plan);
+        let [store] = &first.epilogue.stores[..] else { return None };
+        let stored = first.epilogue.stmt(store.value).dtype;
+        if stored != side.kernel.stmt(s).dtype {
+            return None;
+        }
+        self.copy(Side { kernel: &first.epilogue }, store.value)
+    }
+
+    fn expr(&mut self, side: Side<'_>, expr: &Expr) -> Option<Expr> {
+        Some(match expr {
+            Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_) | Expr::Product => expr.clone(),
+            Expr::Load(leaf) => Expr::Load(self.leaf(&side.kernel.leaves[*leaf as usize])?),
+            Expr::Cast(x) => Expr::Cast(self.copy(side, *x)?),
+            Expr::Uniform(draw, at) => Expr::Uniform(*draw, self.copy(side, *at)?),
+            Expr::Normal(draw, at) => Expr::Normal(*draw, self.copy(side, *at)?),
+            Expr::Apply(op, args) if !divides_integers(*op, side.kernel.stmt(args[0]).dtype) => {
+                let args = args.iter().map(|arg| self.copy(side, *arg)).collect::<Option<Vec<_>>>()?;
+                Expr::Apply(*op, args)
+            }
+            _ => return None,
+        })
+    }
+
+    /// A leaf of the program; one that is read once a row is spread along it.
+    fn leaf(&mut self, leaf: &Leaf) -> Option<u32> {
+        let is_inner = |buf: &BufId| leaf.source == LeafSource::Buf(*buf);
+        if leaf.indexed.is_some() || self.inner.iter().any(is_inner) {
+            return None;
+        }
+        let mut leaf = leaf.clone();
+        if leaf.level == Level::Row {
+            let last = self.kernel.domain.len() as u32 - 1;
+            leaf.views.extend([View::Unsqueeze(last), View::Expand(self.kernel.domain.clone())]);
+            leaf.level = Level::Elem;
+        }
+        let known = self.kernel.leaves.iter().position(|other| *other == leaf);
+        Some(known.unwrap_or_else(|| {
+            self.kernel.leaves.push(leaf);
+            self.kernel.leaves.len() - 1
+        }) as u32)
+    }
+
+    /// Appends a statement; what follows from constants, sizes and scalars alone is computed once.
+    pub fn push(&mut self, stmt: Stmt) -> StmtId {
+        let operands = stmt.expr.operands();
+        let once = |s: &StmtId| self.kernel.stmt(*s).level == Level::All;
+        let level = match &stmt.expr {
+            Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_) => Level::All,
+            Expr::Load(leaf) => self.kernel.leaves[*leaf as usize].level,
+            Expr::Product => Level::Elem,
+            _ if operands.iter().all(once) => Level::All,
+            _ => Level::Elem,
+        };
+        self.kernel.stmts.push(Stmt { level, ..stmt });
+        StmtId(self.kernel.stmts.len() as u32 - 1)
+    }
+
+    /// Makes a value one that the kernel asks for, in the place of a buffer.
+    pub fn give(&mut self, value: StmtId, buf: BufId) {
+        let to = Operand { buf, views: vec![] };
+        self.kernel.stores.push(Store { to, value, scatter: None });
+    }
+
+    /// The program.
+    pub fn finish(self) -> Kernel {
+        self.kernel
+    }
+}

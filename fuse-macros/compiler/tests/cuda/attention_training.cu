@@ -1,0 +1,6106 @@
+// attention_training
+
+// In a graph a kernel may be started while the one before it still runs: it waits here until all of that is done and seen, so
+// nothing may come before. One with so few blocks that all of them run at a time lets the next be started at once.
+static __device__ __forceinline__ void fuse_behind()
+{
+#if __CUDA_ARCH__ >= 900
+    if (gridDim.x <= 264) asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// IEEE half precision, computed in float.
+struct fuse_f16 { unsigned short bits; };
+
+static __device__ __forceinline__ float fuse_to_compute(fuse_f16 x)
+{
+    float wide;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x.bits));
+    return wide;
+}
+
+static __device__ __forceinline__ fuse_f16 fuse_to_f16(float x)
+{
+    fuse_f16 narrow;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(narrow.bits) : "f"(x));
+    return narrow;
+}
+
+// bfloat16: the upper half of a float, computed in float.
+struct fuse_bf16 { unsigned short bits; };
+
+static __device__ __forceinline__ float fuse_to_compute(fuse_bf16 x)
+{
+    return __uint_as_float((unsigned)x.bits << 16);
+}
+
+static __device__ __forceinline__ fuse_bf16 fuse_to_bf16(float x)
+{
+    fuse_bf16 narrow;
+#if __CUDA_ARCH__ >= 800
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(narrow.bits) : "f"(x));
+#else
+    // To nearest, ties to even; every NaN becomes the one the instruction gives.
+    const unsigned bits = __float_as_uint(x);
+    narrow.bits = x != x ? 0x7fff : (unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+#endif
+    return narrow;
+}
+
+static __device__ __forceinline__ float fuse_to_compute(float x) { return x; }
+static __device__ __forceinline__ double fuse_to_compute(double x) { return x; }
+static __device__ __forceinline__ long long fuse_to_compute(long long x) { return x; }
+static __device__ __forceinline__ int fuse_to_compute(int x) { return x; }
+static __device__ __forceinline__ unsigned char fuse_to_compute(unsigned char x) { return x; }
+static __device__ __forceinline__ bool fuse_to_compute(bool x) { return x; }
+
+// The element type T of what is computed in a wider one: to nearest and ties to even.
+template <class T> struct fuse_element {
+    template <class C> static __device__ __forceinline__ T of(C x) { return x; }
+    template <class C> static __device__ __forceinline__ C rounded(C x) { return of(x); }
+
+    static constexpr bool IN_PAIRS = false;
+    static __device__ __forceinline__ T of_bits(unsigned bits) { return (T)(bits & 0xff); }
+    static __device__ __forceinline__ unsigned bits(T x) { return x; }
+};
+
+template <> struct fuse_element<fuse_f16> {
+    static __device__ __forceinline__ fuse_f16 of(float x) { return fuse_to_f16(x); }
+    static __device__ __forceinline__ fuse_f16 of_bits(unsigned bits) { return {(unsigned short)bits}; }
+    static __device__ __forceinline__ unsigned bits(fuse_f16 x) { return x.bits; }
+    static __device__ __forceinline__ float rounded(float x) { return fuse_to_compute(fuse_to_f16(x)); }
+
+#if __CUDA_ARCH__ >= 800
+    static constexpr bool IN_PAIRS = true;
+    static __device__ __forceinline__ unsigned pair(float low, float high)
+    {
+        unsigned both;
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+        return both;
+    }
+#else
+    static constexpr bool IN_PAIRS = false;
+#endif
+};
+
+template <> struct fuse_element<fuse_bf16> {
+    static __device__ __forceinline__ fuse_bf16 of(float x) { return fuse_to_bf16(x); }
+    static __device__ __forceinline__ fuse_bf16 of_bits(unsigned bits) { return {(unsigned short)bits}; }
+    static __device__ __forceinline__ unsigned bits(fuse_bf16 x) { return x.bits; }
+
+#if __CUDA_ARCH__ >= 800
+    static constexpr bool IN_PAIRS = true;
+    static __device__ __forceinline__ unsigned pair(float low, float high)
+    {
+        unsigned both;
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+        return both;
+    }
+
+    // The upper of a pair lies where a float has it.
+    static __device__ __forceinline__ float rounded(float x) { return __uint_as_float(pair(0.0f, x)); }
+#else
+    static constexpr bool IN_PAIRS = false;
+    static __device__ __forceinline__ float rounded(float x) { return fuse_to_compute(fuse_to_bf16(x)); }
+#endif
+};
+
+// A value of the compute type, rounded to the element type T.
+template <class T, class C> static __device__ __forceinline__ C fuse_rounded(C x) { return fuse_element<T>::rounded(x); }
+
+template <class T> struct fuse_limits;
+template <> struct fuse_limits<float> {
+    static constexpr bool is_float = true;
+    static __device__ __forceinline__ float lowest() { return __int_as_float(0xff800000); }
+    static __device__ __forceinline__ float highest() { return __int_as_float(0x7f800000); }
+};
+template <> struct fuse_limits<double> {
+    static constexpr bool is_float = true;
+    static __device__ __forceinline__ double lowest() { return __longlong_as_double(0xfff0000000000000ll); }
+    static __device__ __forceinline__ double highest() { return __longlong_as_double(0x7ff0000000000000ll); }
+};
+template <> struct fuse_limits<long long> {
+    static constexpr bool is_float = false;
+    static __device__ __forceinline__ long long lowest() { return -0x7fffffffffffffffll - 1; }
+    static __device__ __forceinline__ long long highest() { return 0x7fffffffffffffffll; }
+};
+template <> struct fuse_limits<int> {
+    static constexpr bool is_float = false;
+    static __device__ __forceinline__ int lowest() { return -0x7fffffff - 1; }
+    static __device__ __forceinline__ int highest() { return 0x7fffffff; }
+};
+template <> struct fuse_limits<unsigned char> {
+    static constexpr bool is_float = false;
+    static __device__ __forceinline__ unsigned char lowest() { return 0; }
+    static __device__ __forceinline__ unsigned char highest() { return 255; }
+};
+template <> struct fuse_limits<bool> {
+    static constexpr bool is_float = false;
+    static __device__ __forceinline__ bool lowest() { return false; }
+    static __device__ __forceinline__ bool highest() { return true; }
+};
+
+template <class A, class B> struct fuse_same { static constexpr bool value = false; };
+template <class A> struct fuse_same<A, A> { static constexpr bool value = true; };
+
+// Rust's `as`: truncates, saturates, turns NaN into 0, wraps between integers; to bool it asks for non-zero.
+template <class To, class From> static __device__ __forceinline__ To fuse_cast(From x)
+{
+    if constexpr (fuse_same<To, bool>::value) {
+        return x != (From)0;
+    } else if constexpr (fuse_limits<From>::is_float && !fuse_limits<To>::is_float) {
+        if (x != x) return 0;
+        if (x <= (From)fuse_limits<To>::lowest()) return fuse_limits<To>::lowest();
+        if (x >= (From)fuse_limits<To>::highest()) return fuse_limits<To>::highest();
+        return (To)x;
+    } else {
+        return (To)x;
+    }
+}
+
+// Extents of the axes a kernel runs over; a division by one of them is a multiplication where positions are ints.
+struct fuse_divisor { IDX extent; unsigned magic, shift; };
+template <int N> struct fuse_extents { long long points; fuse_divisor axis[N]; };
+template <int N> struct fuse_strides { IDX axis[N]; };
+template <int N> struct fuse_at { IDX axis[N]; };
+
+static __device__ __forceinline__ int fuse_divide(int n, const fuse_divisor& by)
+{
+    return (int)((__umulhi((unsigned)n, by.magic) + (unsigned)n) >> by.shift);
+}
+
+static __device__ __forceinline__ long long fuse_divide(long long n, const fuse_divisor& by)
+{
+    return n / by.extent;
+}
+
+template <int N> static __device__ __forceinline__ fuse_at<N> fuse_unravel(IDX n, const fuse_extents<N>& extents)
+{
+    fuse_at<N> at;
+#pragma unroll
+    for (int k = N - 1; k > 0; --k) {
+        const IDX outer = fuse_divide(n, extents.axis[k]);
+        at.axis[k] = n - outer * extents.axis[k].extent;
+        n = outer;
+    }
+    at.axis[0] = n;
+    return at;
+}
+
+// The distance of a place from the first element; the axes of `at` are those of `strides` from FROM on. STEP is how far
+// neighbours along the last axis are apart where the text knows it: 0 not at all, 1 one element.
+template <int STEP = 2, int FROM = 0, int N, int M>
+static __device__ __forceinline__ IDX fuse_offset(const fuse_at<N>& at, const fuse_strides<M>& strides)
+{
+    IDX offset = STEP == 0 ? 0 : STEP == 1 ? at.axis[N - 1] : at.axis[N - 1] * strides.axis[FROM + N - 1];
+#pragma unroll
+    for (int k = 0; k < N - 1; ++k) offset += at.axis[k] * strides.axis[FROM + k];
+    return offset;
+}
+
+// The distance of element `e` of a row, column or line from its first one; STEP as for an offset.
+template <int OUTER, int STEP = 2, int INNER, int M>
+static __device__ __forceinline__ IDX fuse_along(IDX e, const fuse_extents<INNER>& inner, const fuse_strides<M>& strides)
+{
+    if constexpr (INNER > 1) return fuse_offset<STEP, OUTER>(fuse_unravel(e, inner), strides);
+    else return STEP == 0 ? 0 : STEP == 1 ? e : e * strides.axis[OUTER];
+}
+
+// A condition that a lambda knows when it is compiled.
+template <bool VALUE> struct fuse_bool { static constexpr bool value = VALUE; };
+
+template <int BYTES> struct fuse_word { using Type = uint4; };
+template <> struct fuse_word<8> { using Type = uint2; };
+template <> struct fuse_word<4> { using Type = unsigned; };
+template <> struct fuse_word<2> { using Type = unsigned short; };
+template <> struct fuse_word<1> { using Type = unsigned char; };
+
+// N neighbouring elements in registers, as they lie in memory: small ones share a register.
+template <class T, int N, bool SMALL = sizeof(T) < 4> struct fuse_pack {
+    struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Memory { T of[N]; } all;
+
+    __device__ __forceinline__ T operator[](int k) const { return all.of[k]; }
+    __device__ __forceinline__ void set(int k, T x) { all.of[k] = x; }
+    __device__ __forceinline__ void load(const T* from) { all = *(const Memory*)from; }
+    __device__ __forceinline__ void store(T* to) const { *(Memory*)to = all; }
+
+    template <class C> __device__ __forceinline__ void narrow(const C (&from)[N])
+    {
+#pragma unroll
+        for (int k = 0; k < N; ++k) set(k, fuse_element<T>::of(from[k]));
+    }
+};
+
+template <class T, int N> struct fuse_pack<T, N, true> {
+    static constexpr int BITS = 8 * sizeof(T), IN_WORD = 32 / BITS, WORDS = (N + IN_WORD - 1) / IN_WORD;
+    using Memory = typename fuse_word<sizeof(T) * N>::Type;
+    unsigned word[WORDS];
+
+    __device__ __forceinline__ T operator[](int k) const
+    {
+        return fuse_element<T>::of_bits(word[k / IN_WORD] >> k % IN_WORD * BITS);
+    }
+
+    // Elements are set in order.
+    __device__ __forceinline__ void set(int k, T x)
+    {
+        const unsigned bits = fuse_element<T>::bits(x) << k % IN_WORD * BITS;
+        word[k / IN_WORD] = k % IN_WORD == 0 ? bits : word[k / IN_WORD] | bits;
+    }
+
+    __device__ __forceinline__ void load(const T* from)
+    {
+        const Memory memory = *(const Memory*)from;
+        if constexpr (WORDS == 1) {
+            word[0] = memory;
+        } else {
+            word[0] = memory.x;
+            word[1] = memory.y;
+            if constexpr (WORDS == 4) {
+                word[2] = memory.z;
+                word[3] = memory.w;
+            }
+        }
+    }
+
+    __device__ __forceinline__ void store(T* to) const
+    {
+        if constexpr (WORDS == 1) *(Memory*)to = (Memory)word[0];
+        else if constexpr (WORDS == 2) *(Memory*)to = make_uint2(word[0], word[1]);
+        else *(Memory*)to = make_uint4(word[0], word[1], word[2], word[3]);
+    }
+
+    template <class C> __device__ __forceinline__ void narrow(const C (&from)[N])
+    {
+        if constexpr (fuse_element<T>::IN_PAIRS && N > 1) {
+#pragma unroll
+            for (int k = 0; k < WORDS; ++k) word[k] = fuse_element<T>::pair(from[2 * k], from[2 * k + 1]);
+        } else {
+#pragma unroll
+            for (int k = 0; k < N; ++k) set(k, fuse_element<T>::of(from[k]));
+        }
+    }
+};
+
+// Reads N neighbouring points. STEP says how far apart they are: 0 the same element, 1 the next, 2 `stride` elements on.
+// Points from `live` on do not exist and repeat the first one.
+template <int STEP, class T, int N>
+static __device__ __forceinline__ void fuse_read(fuse_pack<T, N>& to, const T* from, IDX stride, int live = N)
+{
+    if (STEP == 1 && live == N) return to.load(from);
+    if (STEP < 2) stride = STEP;
+    const T first = from[0];
+#pragma unroll
+    for (int k = 0; k < N; ++k) to.set(k, STEP > 0 && k > 0 && k < live ? from[k * stride] : first);
+}
+
+// Writes N neighbouring points, each rounded to the element type.
+template <int STEP, class T, int N, class C>
+static __device__ __forceinline__ void fuse_write(T* to, const C (&from)[N], IDX stride, int live = N)
+{
+    if (STEP == 1 && live == N) {
+        fuse_pack<T, N> pack;
+        pack.narrow(from);
+        return pack.store(to);
+    }
+    if (STEP < 2) stride = STEP;
+#pragma unroll
+    for (int k = 0; k < N; ++k) if (k < live) to[k * stride] = fuse_element<T>::of(from[k]);
+}
+
+// Philox 4x32-10 (Salmon et al., 2011): the four words of one counter.
+static __device__ __forceinline__ void fuse_philox(unsigned (&words)[4], unsigned long long seed, unsigned long long counter)
+{
+    unsigned key0 = (unsigned)seed, key1 = (unsigned)(seed >> 32);
+    unsigned c0 = (unsigned)counter, c1 = (unsigned)(counter >> 32), c2 = 0, c3 = 0;
+#pragma unroll
+    for (int round = 0; round < 10; ++round) {
+        const unsigned high0 = __umulhi(0xD2511F53u, c0), low0 = 0xD2511F53u * c0;
+        const unsigned high1 = __umulhi(0xCD9E8D57u, c2), low1 = 0xCD9E8D57u * c2;
+        c0 = high1 ^ c1 ^ key0;
+        c1 = low1;
+        c2 = high0 ^ c3 ^ key1;
+        c3 = low0;
+        key0 += 0x9E3779B9u;
+        key1 += 0xBB67AE85u;
+    }
+    words[0] = c0;
+    words[1] = c1;
+    words[2] = c2;
+    words[3] = c3;
+}
+
+// One random draw at N points of an access, STEP apart. Element i is word i % 4 of counter offset + i / 4; neighbours share it.
+template <int N, int STEP> struct fuse_draw {
+    unsigned long long seed, offset, counter;
+    unsigned words[N < 4 ? 1 : N / 4][4];
+    bool together;
+
+    __device__ __forceinline__ fuse_draw(unsigned long long seed, unsigned long long offset)
+        : seed(seed), offset(offset), counter(~0ull), together(false) {}
+
+    // The word of element i, which is point v of the access.
+    __device__ __forceinline__ unsigned word(long long i, int v)
+    {
+        if (N >= 4 && STEP == 1 && v == 0) {
+            together = i % 4 == 0;
+#pragma unroll
+            for (int k = 0; k < N / 4; ++k) if (together) fuse_philox(words[k], seed, offset + i / 4 + k);
+        }
+        if (together) return words[v / 4][v % 4];
+        const unsigned long long wanted = offset + (unsigned long long)i / 4;
+        if (wanted != counter) fuse_philox(words[0], seed, wanted);
+        counter = wanted;
+        const int k = (int)(i & 3);
+        return k < 2 ? (k == 0 ? words[0][0] : words[0][1]) : (k == 2 ? words[0][2] : words[0][3]);
+    }
+
+    __device__ __forceinline__ float uniform(long long i, int v)
+    {
+        return (float)(word(i, v) >> 8) * 5.9604644775390625e-08f;
+    }
+
+    // Box-Muller over a pair of words in double: even elements take the cosine, odd ones the sine.
+    __device__ __forceinline__ float normal(long long i, int v)
+    {
+        word(i, v);
+        const int k = together ? v & 3 : (int)(i & 3), of = N < 4 ? 0 : v / 4;
+        const unsigned* own = together ? words[of] : words[0];
+        const double first = k < 2 ? own[0] : own[2], second = k < 2 ? own[1] : own[3];
+        const double radius = sqrt(-2.0 * log((first + 1.0) * 2.3283064365386963e-10));
+        const double angle = 6.283185307179586 * (second * 2.3283064365386963e-10);
+        return (float)(radius * ((k & 1) == 0 ? cos(angle) : sin(angle)));
+    }
+};
+
+// Reductions: what a lane carries, the neutral element, how lanes join, and the value at the end.
+static __device__ __forceinline__ float fuse_plus(float a, float b) { return a + b; }
+static __device__ __forceinline__ double fuse_plus(double a, double b) { return a + b; }
+static __device__ __forceinline__ long long fuse_plus(long long a, long long b)
+{
+    return (long long)((unsigned long long)a + (unsigned long long)b);
+}
+
+template <class V> struct fuse_sum {
+    using Acc = V;
+    static __device__ __forceinline__ Acc none() { return 0; }
+    template <class X> static __device__ __forceinline__ Acc of(X x, long long) { return (Acc)x; }
+    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return fuse_plus(a, b); }
+    static __device__ __forceinline__ Acc value(Acc a) { return a; }
+};
+
+// Whether a goes before b in the order -inf < .. < -0 < +0 < .. < inf.
+static __device__ __forceinline__ bool fuse_below(float a, float b)
+{
+    return a < b || (a == b && __float_as_int(a) < 0 && __float_as_int(b) >= 0);
+}
+
+static __device__ __forceinline__ bool fuse_below(double a, double b)
+{
+    return a < b || (a == b && __double_as_longlong(a) < 0 && __double_as_longlong(b) >= 0);
+}
+
+static __device__ __forceinline__ bool fuse_below(long long a, long long b) { return a < b; }
+static __device__ __forceinline__ bool fuse_below(int a, int b) { return a < b; }
+static __device__ __forceinline__ bool fuse_below(unsigned char a, unsigned char b) { return a < b; }
+static __device__ __forceinline__ bool fuse_below(bool a, bool b) { return !a && b; }
+
+// The larger and the smaller of two; NaN wins in either direction.
+template <class V> static __device__ __forceinline__ V fuse_larger(V a, V b)
+{
+    return a != a || !(b != b || fuse_below(a, b)) ? a : b;
+}
+
+template <class V> static __device__ __forceinline__ V fuse_smaller(V a, V b)
+{
+    return a != a || !(b != b || fuse_below(b, a)) ? a : b;
+}
+
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ float fuse_larger(float a, float b)
+{
+    float larger;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+    return larger;
+}
+
+static __device__ __forceinline__ float fuse_smaller(float a, float b)
+{
+    float smaller;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(smaller) : "f"(a), "f"(b));
+    return smaller;
+}
+#endif
+
+template <class V> struct fuse_largest {
+    using Acc = V;
+    static __device__ __forceinline__ Acc none() { return fuse_limits<V>::lowest(); }
+    static __device__ __forceinline__ Acc of(V x, long long) { return x; }
+    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return fuse_larger(a, b); }
+    static __device__ __forceinline__ Acc value(Acc a) { return a; }
+};
+
+template <class V> struct fuse_smallest {
+    using Acc = V;
+    static __device__ __forceinline__ Acc none() { return fuse_limits<V>::highest(); }
+    static __device__ __forceinline__ Acc of(V x, long long) { return x; }
+    static __device__ __forceinline__ Acc join(Acc a, Acc b) { return fuse_smaller(a, b); }
+    static __device__ __forceinline__ Acc value(Acc a) { return a; }
+};
+
+// Another lane's value, word by word: of a butterfly, or of the first lane.
+template <class A, class F> static __device__ __forceinline__ A fuse_exchange(A x, F of_word)
+{
+    constexpr int WORDS = (sizeof(A) + 3) / 4;
+    union Words {
+        A value;
+        unsigned word[WORDS];
+        __device__ __forceinline__ Words() : word{} {}
+    } own, other;
+    own.value = x;
+#pragma unroll
+    for (int k = 0; k < WORDS; ++k) other.word[k] = of_word(own.word[k]);
+    return other.value;
+}
+
+template <class A> static __device__ __forceinline__ A fuse_shuffle(A x, int stride)
+{
+    return fuse_exchange(x, [=](unsigned word) { return __shfl_xor_sync(0xffffffffu, word, stride); });
+}
+
+template <class A> static __device__ __forceinline__ A fuse_from_first(A x)
+{
+    return fuse_exchange(x, [](unsigned word) { return __shfl_sync(0xffffffffu, word, 0); });
+}
+
+// The tree over the values of N neighbouring lanes of a warp, known to each of them.
+template <class R, int N, class A> static __device__ __forceinline__ A fuse_over_lanes(A x)
+{
+#pragma unroll
+    for (int s = 1; s < N; s *= 2) x = R::join(x, fuse_shuffle(x, s));
+    return x;
+}
+
+// The canonical row order: element e of a block of 16384 goes to lane e % 1024, lanes join in a tree of strides 1, 2, 4 .. 512.
+// Thread t of a team holds lanes GROUP * TEAM * PER + t * PER + v; groups no element reaches are neutral and left out.
+template <class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_lanes {
+    using Acc = typename R::Acc;
+    Acc lane[GROUPS][PER];
+
+    __device__ __forceinline__ fuse_lanes()
+    {
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g)
+#pragma unroll
+            for (int v = 0; v < PER; ++v) lane[g][v] = R::none();
+    }
+
+    __device__ __forceinline__ void add(int item, int v, Acc x)
+    {
+        lane[item % GROUPS][v] = R::join(lane[item % GROUPS][v], x);
+    }
+
+    // Joins the neighbouring lanes of one group, once all of its elements are there.
+    __device__ __forceinline__ void fold(int g)
+    {
+#pragma unroll
+        for (int s = 1; s < PER; s *= 2)
+#pragma unroll
+            for (int v = 0; v + s < PER; v += 2 * s) lane[g][v] = R::join(lane[g][v], lane[g][v + s]);
+    }
+
+    // The value of all lanes, known to every thread of the team. FOLDED: every group has been folded.
+    template <bool FOLDED = false> __device__ __forceinline__ Acc total()
+    {
+        Acc group[GROUPS];
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g) {
+            if (!FOLDED) fold(g);
+            group[g] = fuse_over_lanes<R, 32>(lane[g][0]);
+        }
+        if constexpr (TEAM_SIZE > 32) {
+            constexpr int WARPS = TEAM_SIZE / 32;
+            __shared__ alignas(16) unsigned char bytes[sizeof(Acc) * GROUPS * WARPS];
+            Acc* warps = (Acc*)bytes;
+            __syncthreads();
+            if (threadIdx.x % 32 == 0) {
+#pragma unroll
+                for (int g = 0; g < GROUPS; ++g) warps[g * WARPS + threadIdx.x / 32] = group[g];
+            }
+            __syncthreads();
+            if constexpr (WARPS == 32) {
+                return fuse_over_lanes<R, 32>(warps[threadIdx.x % 32]);
+            }
+#pragma unroll
+            for (int g = 0; g < GROUPS; ++g) {
+                Acc warp[WARPS];
+#pragma unroll
+                for (int w = 0; w < WARPS; ++w) warp[w] = warps[g * WARPS + w];
+#pragma unroll
+                for (int s = 1; s < WARPS; s *= 2)
+#pragma unroll
+                    for (int w = 0; w + s < WARPS; w += 2 * s) warp[w] = R::join(warp[w], warp[w + s]);
+                group[g] = warp[0];
+            }
+        }
+#pragma unroll
+        for (int s = 1; s < GROUPS; s *= 2)
+#pragma unroll
+            for (int g = 0; g + s < GROUPS; g += 2 * s) group[g] = R::join(group[g], group[g + s]);
+        return group[0];
+    }
+};
+
+// The canonical order above blocks of 16384 elements: consecutive blocks make at most 1024 chunks, which join in the lanes' tree.
+static __device__ __forceinline__ long long fuse_blocks_per_chunk(long long len)
+{
+    const long long blocks = (len + 16383) / 16384;
+    return blocks <= 1024 ? 1 : (blocks + 1023) / 1024;
+}
+
+// Joins block values as they come: like a binary counter, level k holds the value of 2^k chunks.
+template <class R> struct fuse_tree {
+    using Acc = typename R::Acc;
+    Acc level[11], chunk;
+    unsigned chunks;
+    long long per_chunk, in_chunk;
+
+    __device__ __forceinline__ fuse_tree(long long len) : chunks(0), per_chunk(fuse_blocks_per_chunk(len)), in_chunk(0) {}
+
+    __device__ __forceinline__ void push(Acc block)
+    {
+        chunk = in_chunk == 0 ? block : R::join(chunk, block);
+        if (++in_chunk == per_chunk) close();
+    }
+
+    __device__ __forceinline__ void close()
+    {
+        Acc carry = chunk;
+        bool open = true;
+#pragma unroll
+        for (int k = 0; k < 11; ++k) {
+            if (open && (chunks >> k & 1)) carry = R::join(level[k], carry);
+            else if (open) { level[k] = carry; open = false; }
+        }
+        ++chunks;
+        in_chunk = 0;
+    }
+
+    __device__ __forceinline__ Acc total()
+    {
+        if (in_chunk > 0) close();
+        Acc all = R::none();
+        bool any = false;
+#pragma unroll
+        for (int k = 0; k < 11; ++k) {
+            if (chunks >> k & 1) {
+                all = any ? R::join(level[k], all) : level[k];
+                any = true;
+            }
+        }
+        return all;
+    }
+};
+
+// The values of blocks, joined without a barrier a block: every warp leaves its part of a block in shared memory, and all
+// threads join what is there now and then and at the end. ID tells the reductions of a kernel apart.
+template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_blocks {
+    using Acc = typename R::Acc;
+    static constexpr int PENDING = 16, WARPS = TEAM_SIZE / 32, PARTS = GROUPS * WARPS;
+    fuse_tree<R> tree;
+    int pending;
+
+    __device__ __forceinline__ fuse_blocks(long long len) : tree(len), pending(0) {}
+
+    __device__ __forceinline__ Acc* parts(int block)
+    {
+        __shared__ alignas(16) unsigned char bytes[sizeof(Acc) * PENDING * PARTS];
+        return (Acc*)bytes + block * PARTS;
+    }
+
+    __device__ __forceinline__ void push(fuse_lanes<R, TEAM_SIZE, PER, GROUPS>& lanes)
+    {
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g) {
+            lanes.fold(g);
+            const Acc warp = fuse_over_lanes<R, 32>(lanes.lane[g][0]);
+            if (threadIdx.x % 32 == 0) parts(pending)[g * WARPS + threadIdx.x / 32] = warp;
+        }
+        ++pending;
+        if (pending == PENDING) join();
+    }
+
+    __device__ __forceinline__ Acc value(int block) { return fuse_over_lanes<R, PARTS>(parts(block)[threadIdx.x % PARTS]); }
+
+    __device__ __forceinline__ void join()
+    {
+        __syncthreads();
+        for (int block = 0; block < pending; ++block) tree.push(value(block));
+        __syncthreads();
+        pending = 0;
+    }
+
+    // The value of all blocks, known to every thread.
+    __device__ __forceinline__ Acc total()
+    {
+        join();
+        return tree.total();
+    }
+};
+
+// The values of a few blocks, at most 16: every thread leaves its lanes of a block in shared memory, and all lanes of all
+// blocks are joined at once at the end. ID tells the reductions of a kernel apart; `room` has 1024 values a block.
+template <int ID, class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_few_blocks {
+    using Acc = typename R::Acc;
+    // Neighbouring lanes that one thread joins, and warps that have a block together.
+    static constexpr int LANES = 8, WARPS = 1024 / LANES / 32;
+    struct alignas(16) Lanes { Acc of[LANES]; };
+    Acc* room;
+
+    __device__ __forceinline__ fuse_few_blocks(void* room) : room((Acc*)room) {}
+
+    __device__ __forceinline__ void* end(int blocks) const { return room + blocks * 1024; }
+
+    __device__ __forceinline__ void put(int block, const fuse_lanes<R, TEAM_SIZE, PER, GROUPS>& lanes)
+    {
+        struct alignas(sizeof(Acc) * PER < 16 ? sizeof(Acc) * PER : 16) Some { Acc of[PER]; };
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g) *(Some*)(room + block * 1024 + (g * TEAM_SIZE + threadIdx.x) * PER) = *(const Some*)lanes.lane[g];
+    }
+
+    // The value of all blocks, known to every thread.
+    __device__ __forceinline__ Acc total(int count)
+    {
+        __shared__ alignas(16) unsigned char bytes[sizeof(Acc) * 16 * WARPS];
+        Acc* const warps = (Acc*)bytes;
+        __syncthreads();
+        for (int n = threadIdx.x; n < count * 32 * WARPS; n += TEAM_SIZE) {
+            Lanes lanes = *(const Lanes*)(room + n * LANES);
+#pragma unroll
+            for (int s = 1; s < LANES; s *= 2)
+#pragma unroll
+                for (int k = 0; k + s < LANES; k += 2 * s) lanes.of[k] = R::join(lanes.of[k], lanes.of[k + s]);
+            const Acc warp = fuse_over_lanes<R, 32>(lanes.of[0]);
+            if (n % 32 == 0) warps[n / 32] = warp;
+        }
+        __syncthreads();
+        // A lane for each block. Blocks that are not there are left out: even a neutral value may change a sign.
+        const int lane = threadIdx.x % 32;
+        Acc all = R::none();
+        if (lane < count) {
+            Acc of[WARPS];
+#pragma unroll
+            for (int k = 0; k < WARPS; ++k) of[k] = warps[lane * WARPS + k];
+#pragma unroll
+            for (int s = 1; s < WARPS; s *= 2)
+#pragma unroll
+                for (int k = 0; k + s < WARPS; k += 2 * s) of[k] = R::join(of[k], of[k + s]);
+            all = of[0];
+        }
+        for (int s = 1; s < count; s *= 2) {
+            const Acc other = fuse_shuffle(all, s);
+            if ((lane ^ s) / s * s < count) all = R::join(all, other);
+        }
+        return fuse_from_first(all);
+    }
+};
+
+// How rows come into the shared memory of a block that takes them in turn, in legs of so many points. Behind the last look at a
+// leg of one row the same leg of the next row is sent for, so that memory is busy while the block computes.
+static constexpr int fuse_leg = 8192;
+
+#if __CUDA_ARCH__ >= 900
+// One thread sends for a whole leg, and a barrier in shared memory counts its bytes. Such copies are of aligned 16 bytes: a
+// row lies in its room as far behind an aligned place as it does in global memory, and at most 15 bytes beside it come along.
+template <class T> struct fuse_room {
+    T* shared;
+    const T* next;
+    int shift, next_shift;
+
+    __device__ __forceinline__ fuse_room(void* shared) : shared((T*)shared), next(nullptr), shift(0), next_shift(0) {}
+
+    __device__ __forceinline__ void* end(long long len) const { return shared + (len + 15) / 16 * 16 + 16 / sizeof(T); }
+
+    // The row that is sent for from now on.
+    __device__ __forceinline__ void aim(const T* row)
+    {
+        next_shift = (int)((unsigned long long)row % 16 / sizeof(T));
+        next = row - next_shift;
+    }
+
+    // The row that was sent for becomes the one that is looked at.
+    __device__ __forceinline__ void open() { shift = next_shift; }
+
+    __device__ __forceinline__ const T* row() const { return shared + shift; }
+
+    // The bytes of the leg from `base` on; the last one also has what the shift leaves over.
+    __device__ __forceinline__ unsigned bytes(int base, int len) const
+    {
+        const int points = base + fuse_leg < len ? fuse_leg : len + next_shift - base;
+        return (unsigned)(points * sizeof(T) + 15) / 16 * 16;
+    }
+
+    __device__ __forceinline__ void send(unsigned barrier, int base, int len) const
+    {
+        const unsigned to = (unsigned)__cvta_generic_to_shared(shared + base);
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                     ::"r"(to), "l"(next + base), "r"(bytes(base, len)), "r"(barrier) : "memory");
+    }
+};
+
+template <int TEAM_SIZE, int PER> struct fuse_arrivals {
+    static constexpr int LEGS = 262144 / fuse_leg;
+    int len, released;
+    unsigned parity;
+
+    // Two barriers a leg, which take turns once a row: that it is there, and that every warp is done with it.
+    static __device__ __forceinline__ unsigned barrier(int base, int which)
+    {
+        __shared__ unsigned long long of[2][LEGS];
+        return (unsigned)__cvta_generic_to_shared(&of[which][base / fuse_leg]);
+    }
+
+    __device__ __forceinline__ fuse_arrivals(int len) : len(len), released(-1), parity(1)
+    {
+        for (int leg = threadIdx.x; leg < LEGS; leg += TEAM_SIZE) {
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier(leg * fuse_leg, 0)) : "memory");
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier(leg * fuse_leg, 1)), "n"(TEAM_SIZE / 32) : "memory");
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        __syncthreads();
+    }
+
+    __device__ __forceinline__ void await(unsigned barrier) const
+    {
+        asm volatile("{ .reg .pred here; again: mbarrier.try_wait.parity.shared::cta.b64 here, [%0], %1; @!here bra again; }"
+                     ::"r"(barrier), "r"(parity) : "memory");
+    }
+
+    template <class... Rooms> __device__ __forceinline__ void send(int base, const Rooms&... rooms) const
+    {
+        const unsigned there = barrier(base, 0), bytes = (rooms.bytes(base, len) + ...);
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(there), "r"(bytes) : "memory");
+        (rooms.send(there, base, len), ...);
+    }
+
+    template <class... Rooms> __device__ __forceinline__ void send_all(const Rooms&... rooms) const
+    {
+        if (threadIdx.x == 0)
+            for (int base = 0; base < len; base += fuse_leg) send(base, rooms...);
+    }
+
+    __device__ __forceinline__ void open() { parity ^= 1; }
+
+    // Waits until a leg is there. Where the row is shifted, its last points came with the leg behind it.
+    __device__ __forceinline__ void await_leg(int base, int) const
+    {
+        if (base == 0) await(barrier(0, 0));
+        if (base + fuse_leg < len) await(barrier(base + fuse_leg, 0));
+    }
+
+    // Says that this warp is done with a leg. It is sent for once all are: so that nobody waits long, behind the next one.
+    template <class... Rooms> __device__ __forceinline__ void release(int base, bool more, const Rooms&... rooms)
+    {
+        __syncwarp();
+        if (!more || threadIdx.x % 32 != 0) return;
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier(base, 1)) : "memory");
+        flush(rooms...);
+        released = base;
+    }
+
+    template <class... Rooms> __device__ __forceinline__ void flush(const Rooms&... rooms)
+    {
+        if (threadIdx.x != 0 || released < 0) return;
+        await(barrier(released, 1));
+        send(released, rooms...);
+        released = -1;
+    }
+};
+#elif __CUDA_ARCH__ >= 800
+// Every thread sends for the points it reads itself, so that it need not wait for others.
+template <class T> struct fuse_room {
+    T* shared;
+    const T* next;
+
+    __device__ __forceinline__ fuse_room(void* shared) : shared((T*)shared), next(nullptr) {}
+    __device__ __forceinline__ void* end(long long len) const { return shared + (len + 15) / 16 * 16 + 16 / sizeof(T); }
+    __device__ __forceinline__ void aim(const T* row) { next = row; }
+    __device__ __forceinline__ void open() {}
+    __device__ __forceinline__ const T* row() const { return shared; }
+
+    template <int PER> __device__ __forceinline__ void send(int e) const
+    {
+        const unsigned to = (unsigned)__cvta_generic_to_shared(shared + e);
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(next + e), "n"(sizeof(T) * PER) : "memory");
+    }
+};
+
+template <int TEAM_SIZE, int PER> struct fuse_arrivals {
+    int len;
+
+    __device__ __forceinline__ fuse_arrivals(int len) : len(len) {}
+    __device__ __forceinline__ void open() {}
+
+    template <class... Rooms> __device__ __forceinline__ void send(int base, const Rooms&... rooms) const
+    {
+#pragma unroll
+        for (int k = 0; k < fuse_leg; k += TEAM_SIZE * PER) {
+            const int e = base + k + threadIdx.x * PER;
+            if (e < len) (rooms.template send<PER>(e), ...);
+        }
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    }
+
+    template <class... Rooms> __device__ __forceinline__ void send_all(const Rooms&... rooms) const
+    {
+        for (int base = 0; base < len; base += fuse_leg) send(base, rooms...);
+    }
+
+    // Waits until no more legs are on their way than come behind this one, of which so many are the next row's.
+    __device__ __forceinline__ void await_leg(int base, int resent) const
+    {
+        const int behind = (len - 1 - base) / fuse_leg + resent;
+        if (behind >= 4) asm volatile("cp.async.wait_group 4;" ::: "memory");
+        else if (behind >= 2) asm volatile("cp.async.wait_group 2;" ::: "memory");
+        else if (behind == 1) asm volatile("cp.async.wait_group 1;" ::: "memory");
+        else asm volatile("cp.async.wait_group 0;" ::: "memory");
+    }
+
+    template <class... Rooms> __device__ __forceinline__ void release(int base, bool more, const Rooms&... rooms) const
+    {
+        if (more) send(base, rooms...);
+    }
+
+    template <class... Rooms> __device__ __forceinline__ void flush(const Rooms&...) const {}
+};
+#endif
+
+// Whether this block is the last of `blocks` to come here; what the others wrote before is visible to it. The counter is 0 again after.
+static __device__ __forceinline__ bool fuse_last(unsigned* counter, unsigned blocks)
+{
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        last = atomicAdd(counter, 1u) == blocks - 1;
+        if (last) *counter = 0;
+    }
+    __syncthreads();
+    __threadfence();
+    return last;
+}
+
+// Reads what another block of this launch wrote, past the first-level cache.
+template <class A> static __device__ __forceinline__ A fuse_fresh(const A* from)
+{
+    union Words {
+        A value;
+        unsigned word[(sizeof(A) + 3) / 4];
+        __device__ __forceinline__ Words() : word{} {}
+    } to;
+    const unsigned* const words = (const unsigned*)from;
+    if constexpr (sizeof(A) == 1) {
+        asm volatile("ld.relaxed.gpu.global.u8 %0, [%1];" : "=r"(to.word[0]) : "l"(from) : "memory");
+    } else if constexpr (alignof(A) == 16) {
+#pragma unroll
+        for (int k = 0; k < (int)(sizeof(A) / 4); k += 4)
+            asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(to.word[k]), "=r"(to.word[k + 1]), "=r"(to.word[k + 2]), "=r"(to.word[k + 3]) : "l"(words + k) : "memory");
+    } else {
+#pragma unroll
+        for (int k = 0; k < (int)(sizeof(A) / 4); ++k)
+            asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(to.word[k]) : "l"(words + k) : "memory");
+    }
+    return to.value;
+}
+
+// Strides of a matrix: batch axes, then its two axes.
+struct fuse_matrix { long long axis[5]; };
+// Extents of a product: batch axes, rows, columns, inner extent.
+struct fuse_shape { long long batch[3], m, n, k; };
+
+// An operand from the first row (or column) of a block's tile on: x counts its rows (or columns), k inner positions.
+template <class T> struct fuse_side { const T* from; long long x_stride, k_stride; int x_end; long long k_end; };
+
+// What a block computes of a product: M rows from m and N columns from n on, at one place of the batch axes. Neighbouring tiles
+// take turns with eight rows of tiles, so that those computed at the same time read few rows and columns.
+template <int M, int N> struct fuse_part {
+    static constexpr unsigned TURN = 8;
+    fuse_at<3> batch;
+    long long m, n;
+
+    __device__ __forceinline__ fuse_part(unsigned tile, const fuse_shape& shape)
+    {
+        const unsigned across = (unsigned)((shape.n + N - 1) / N), down = (unsigned)((shape.m + M - 1) / M);
+        const unsigned place = tile / (across * down);
+        tile -= place * across * down;
+        const unsigned first = tile / (TURN * across) * TURN, rows = min(down - first, TURN);
+        tile -= first * across;
+        m = (long long)(first + tile % rows) * M;
+        n = (long long)(tile / rows) * N;
+        const unsigned two = place / (unsigned)shape.batch[2], one = two / (unsigned)shape.batch[1];
+        batch = {(IDX)one, (IDX)(two - one * (unsigned)shape.batch[1]), (IDX)(place - two * (unsigned)shape.batch[2])};
+    }
+
+    // How many of them there are.
+    static __device__ __forceinline__ unsigned count(const fuse_shape& shape)
+    {
+        return (unsigned)((shape.n + N - 1) / N * ((shape.m + M - 1) / M) * shape.batch[0] * shape.batch[1] * shape.batch[2]);
+    }
+
+    __device__ __forceinline__ long long start(const fuse_matrix& strides) const
+    {
+        return batch.axis[0] * strides.axis[0] + batch.axis[1] * strides.axis[1] + batch.axis[2] * strides.axis[2];
+    }
+
+    template <class T>
+    __device__ __forceinline__ fuse_side<T> left(const T* from, const fuse_matrix& strides, const fuse_shape& shape) const
+    {
+        const long long x_stride = strides.axis[3], k_stride = strides.axis[4];
+        return {from + start(strides) + m * x_stride, x_stride, k_stride, (int)min(shape.m - m, (long long)M), shape.k};
+    }
+
+    template <class T>
+    __device__ __forceinline__ fuse_side<T> right(const T* from, const fuse_matrix& strides, const fuse_shape& shape) const
+    {
+        const long long x_stride = strides.axis[4], k_stride = strides.axis[3];
+        return {from + start(strides) + n * x_stride, x_stride, k_stride, (int)min(shape.n - n, (long long)N), shape.k};
+    }
+};
+
+// What a thread carries of a tile, SIZE along x and DEPTH along k, from global to shared memory: packs of W elements.
+// LIE says how the elements of a pack lie: 0 anywhere, 1 next to each other along k, 2 next to each other along x; in the
+// last two cases packs are aligned. Elements outside the matrix are 0.
+template <class T, int LIE, int SIZE, int DEPTH, int W> struct fuse_packs {
+    static constexpr int THREADS = 2 * SIZE, COUNT = SIZE * DEPTH / W / THREADS;
+    // From one pack of a thread to the next.
+    static constexpr int X_STEP = LIE == 2 ? 0 : THREADS / (DEPTH / W), K_STEP = LIE == 2 ? THREADS / (SIZE / W) : 0;
+    fuse_side<T> side;
+    fuse_pack<T, W> of[COUNT];
+
+    __device__ __forceinline__ fuse_packs(const fuse_side<T>& side) : side(side) {}
+
+    // Where the first pack starts. Along k, 16 neighbouring threads take 16 neighbours in x: they write to different banks.
+    static __device__ __forceinline__ int x()
+    {
+        const int n = threadIdx.x;
+        return LIE == 2 ? n % (SIZE / W) * W : n / (16 * (DEPTH / W)) * 16 + n % 16;
+    }
+
+    static __device__ __forceinline__ int k()
+    {
+        const int n = threadIdx.x;
+        return LIE == 2 ? n / (SIZE / W) : n / 16 % (DEPTH / W) * W;
+    }
+
+    // Reads the tile and moves on to the next one.
+    __device__ __forceinline__ void read()
+    {
+        const long long x_step = LIE == 2 ? 1 : side.x_stride, k_step = LIE == 1 ? 1 : side.k_stride;
+        const int k_end = (int)min(side.k_end, (long long)DEPTH);
+        const T* from = side.from + (x() * x_step + k() * k_step);
+#pragma unroll
+        for (int pack = 0; pack < COUNT; ++pack) {
+            const int x = this->x() + pack * X_STEP, k = this->k() + pack * K_STEP;
+            if (LIE != 0 && x + (LIE == 2 ? W : 1) <= side.x_end && k + (LIE == 2 ? 1 : W) <= k_end) {
+                of[pack].load(from);
+            } else {
+#pragma unroll
+                for (int w = 0; w < W; ++w) {
+                    const bool inside = LIE == 2 ? x + w < side.x_end && k < k_end : x < side.x_end && k + w < k_end;
+                    of[pack].set(w, inside ? from[w * (LIE == 2 ? x_step : k_step)] : T());
+                }
+            }
+            from += X_STEP * x_step + K_STEP * k_step;
+        }
+        side.from += DEPTH * k_step;
+        side.k_end -= DEPTH;
+    }
+};
+
+static __device__ __forceinline__ float fuse_multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+static __device__ __forceinline__ double fuse_multiply_add(double a, double b, double c) { return __fma_rn(a, b, c); }
+static __device__ __forceinline__ int fuse_multiply_add(int a, int b, int c)
+{
+    return (int)((unsigned)a * (unsigned)b + (unsigned)c);
+}
+static __device__ __forceinline__ long long fuse_multiply_add(long long a, long long b, long long c)
+{
+    return (long long)((unsigned long long)a * (unsigned long long)b + (unsigned long long)c);
+}
+static __device__ __forceinline__ unsigned char fuse_multiply_add(unsigned char a, unsigned char b, unsigned char c)
+{
+    return (unsigned char)(a * b + c);
+}
+
+// The part of a product that is a block's, tile after tile: while one pair of tiles is multiplied, the next one is on its way.
+template <class P, class T, class A, int ROWS, int COLUMNS>
+static __device__ __forceinline__ void fuse_multiply(A (&product)[ROWS][COLUMNS], const fuse_side<T>& left, const fuse_side<T>& right)
+{
+    __shared__ alignas(16) typename P::LeftTile left_tile[2];
+    __shared__ alignas(16) typename P::RightTile right_tile[2];
+    typename P::LeftPacks left_packs(left);
+    typename P::RightPacks right_packs(right);
+    left_packs.read();
+    right_packs.read();
+    for (long long k = 0, now = 0; k < left.k_end; k += P::DEPTH, now ^= 1) {
+        P::put(left_tile[now], left_packs);
+        P::put(right_tile[now], right_packs);
+        __syncthreads();
+        if (k + P::DEPTH < left.k_end) {
+            left_packs.read();
+            right_packs.read();
+        }
+        P::multiply(product, left_tile[now], right_tile[now]);
+    }
+}
+
+// A tile of a product in plain arithmetic. Two warps lie side by side, SIZE / 32 below each other; a warp has 32 rows and
+// SIZE / 2 columns, a thread of its 4 by 8 has fours of neighbouring rows and columns. Inner positions ascend.
+template <class T, int SIZE, int L, int R> struct fuse_plain_product {
+    typedef decltype(fuse_to_compute(T())) A;
+    static constexpr int ROWS = 8, COLUMNS = SIZE / 16, DEPTH = 16, W = sizeof(T) < 8 ? 4 : 2;
+    // Four more columns than are used keep what is turned on its way in different banks.
+    typedef A Tile[DEPTH][SIZE + 4];
+    typedef Tile LeftTile, RightTile;
+    typedef fuse_packs<T, L, SIZE, DEPTH, W> LeftPacks;
+    typedef fuse_packs<T, R, SIZE, DEPTH, W> RightPacks;
+
+    static __device__ __forceinline__ int row(int i)
+    {
+        return threadIdx.x / 64 * 32 + i / 4 * 16 + threadIdx.x % 32 / 8 * 4 + i % 4;
+    }
+
+    static __device__ __forceinline__ int column(int j)
+    {
+        return threadIdx.x / 32 % 2 * (SIZE / 2) + j / 4 * 32 + threadIdx.x % 8 * 4 + j % 4;
+    }
+
+    template <int LIE> static __device__ __forceinline__ void put(Tile& tile, const fuse_packs<T, LIE, SIZE, DEPTH, W>& packs)
+    {
+#pragma unroll
+        for (int pack = 0; pack < packs.COUNT; ++pack) {
+            const int x = packs.x() + pack * packs.X_STEP, k = packs.k() + pack * packs.K_STEP;
+            fuse_pack<A, W> wide;
+#pragma unroll
+            for (int w = 0; w < W; ++w) wide.set(w, fuse_to_compute(packs.of[pack][w]));
+            if (LIE == 2) {
+                wide.store(&tile[k][x]);
+            } else {
+#pragma unroll
+                for (int w = 0; w < W; ++w) tile[k + w][x] = wide[w];
+            }
+        }
+    }
+
+    static __device__ __forceinline__ void multiply(A (&product)[ROWS][COLUMNS], const Tile& left_tile, const Tile& right_tile)
+    {
+#pragma unroll
+        for (int k = 0; k < DEPTH; ++k) {
+            fuse_pack<A, 4> left[ROWS / 4], right[COLUMNS / 4];
+#pragma unroll
+            for (int i = 0; i < ROWS; i += 4) left[i / 4].load(&left_tile[k][row(i)]);
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j += 4) right[j / 4].load(&right_tile[k][column(j)]);
+#pragma unroll
+            for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+                for (int j = 0; j < COLUMNS; ++j)
+                    product[i][j] = fuse_multiply_add(left[i / 4][i % 4], right[j / 4][j % 4], product[i][j]);
+        }
+    }
+};
+
+template <class T, int SIZE, int L, int R> struct fuse_product : fuse_plain_product<T, SIZE, L, R> {};
+
+// Products of few rows. They are as fast as their right operand can be read: a block takes a strip of columns, as wide as a
+// cache line, and a range of inner positions, and has many reads of 16 bytes in flight. Its 8 warps share the range; what
+// they come to is added in their order, and then what the blocks of a strip came to in theirs.
+
+// What a block computes: rows from m and columns from n on at one place of the batch axes, inner positions from k to k_end.
+template <int ROWS, int COLUMNS> struct fuse_strip {
+    fuse_at<3> batch;
+    long long m, n, k, k_end;
+    unsigned index, part, parts;
+
+    __device__ __forceinline__ fuse_strip(const fuse_shape& shape)
+    {
+        const unsigned across = (unsigned)((shape.n + COLUMNS - 1) / COLUMNS), down = (unsigned)((shape.m + ROWS - 1) / ROWS);
+        const unsigned strips = across * down * (unsigned)(shape.batch[0] * shape.batch[1] * shape.batch[2]);
+        index = blockIdx.x % strips;
+        part = blockIdx.x / strips;
+        parts = gridDim.x / strips;
+        n = (long long)(index % across) * COLUMNS;
+        m = (long long)(index / across % down) * ROWS;
+        const unsigned place = index / across / down;
+        const unsigned two = place / (unsigned)shape.batch[2], one = two / (unsigned)shape.batch[1];
+        batch = {(IDX)one, (IDX)(two - one * (unsigned)shape.batch[1]), (IDX)(place - two * (unsigned)shape.batch[2])};
+        // Whole multiples of what the warps take at once.
+        const long long range = ((shape.k + parts - 1) / parts + 511) / 512 * 512;
+        k = min(shape.k, part * range);
+        k_end = min(shape.k, k + range);
+    }
+
+    __device__ __forceinline__ long long start(const fuse_matrix& strides) const
+    {
+        return batch.axis[0] * strides.axis[0] + batch.axis[1] * strides.axis[1] + batch.axis[2] * strides.axis[2];
+    }
+};
+
+// W elements, `stride` apart; those from `live` on are 0. Of a RUN all are there or none.
+template <bool RUN, class T, int W>
+static __device__ __forceinline__ void fuse_read_some(fuse_pack<T, W>& to, const T* from, long long stride, long long live)
+{
+    if (RUN && live > 0) return to.load(from);
+#pragma unroll
+    for (int w = 0; w < W; ++w) to.set(w, !RUN && w < live ? from[w * stride] : T());
+}
+
+// Brings one element into shared memory, or 0; behind the thread where it can.
+template <class A, class T> static __device__ __forceinline__ void fuse_put(A* to, const T* from, bool there)
+{
+    *to = there ? fuse_to_compute(*from) : A();
+}
+
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ void fuse_put(float* to, const float* from, bool there)
+{
+    const unsigned shared = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(from), "r"(there ? 4 : 0) : "memory");
+}
+#endif
+
+// Plain arithmetic. Where columns are neighbours, 8 threads have W columns each of 32 inner positions at once; else each warp
+// has W columns of its own, and its threads W inner positions each.
+template <class T, int N, int R> struct fuse_skinny {
+    typedef decltype(fuse_to_compute(T())) A;
+    static constexpr int ROWS = N, W = sizeof(T) == 1 ? 4 : 16 / sizeof(T), COLUMNS = 8 * W;
+    static constexpr bool ALONG = R == 1;
+    // Inner positions for which the rows lie in shared memory, those of one read, and reads at once.
+    static constexpr int CHUNK = 32768 / ROWS / sizeof(A), PASS = ALONG ? 32 * W : 32, AHEAD = !ALONG ? 8 : W < 8 ? 2 : 1;
+    typedef fuse_strip<ROWS, COLUMNS> Strip;
+    struct Packs { fuse_pack<T, W> of[ALONG ? AHEAD * W : AHEAD]; };
+    typedef A Sums[ALONG ? 1 : 8][ROWS][COLUMNS];
+
+    // The rows on their way in.
+    static __device__ __forceinline__ A* rows()
+    {
+        extern __shared__ uint4 fuse_shared[];
+        return (A*)fuse_shared;
+    }
+
+    // The values of all warps on their way out, in the same place.
+    static __device__ __forceinline__ Sums& sums() { return *(Sums*)rows(); }
+
+    static __device__ __forceinline__ int column()
+    {
+        return ALONG ? threadIdx.x / 32 * W : threadIdx.x % 8 * W;
+    }
+
+    static __device__ __forceinline__ int place(int pass) { return ALONG ? (pass * 32 + threadIdx.x % 32) * W : pass * 32 + threadIdx.x / 8; }
+
+    static __device__ __forceinline__ void read(Packs& packs, const Strip& strip, const fuse_shape& shape, const T* right, const fuse_matrix& strides, long long k)
+    {
+#pragma unroll
+        for (int pass = 0; pass < AHEAD; ++pass) {
+            const long long at = k + place(pass), n = strip.n + column();
+            if constexpr (ALONG) {
+#pragma unroll
+                for (int c = 0; c < W; ++c) {
+                    const long long live = n + c < shape.n ? strip.k_end - at : 0;
+                    fuse_read_some<true>(packs.of[pass * W + c], right + at + (n + c) * strides.axis[4], 1, live);
+                }
+            } else {
+                const long long live = at < strip.k_end ? shape.n - n : 0;
+                const long long step = R == 2 ? 1 : strides.axis[4];
+                fuse_read_some<R == 2>(packs.of[pass], right + at * strides.axis[3] + n * step, step, live);
+            }
+        }
+    }
+
+    static __device__ __forceinline__ void stage(const Strip& strip, const fuse_shape& shape, const T* left, const fuse_matrix& strides, long long from)
+    {
+        const int count = (int)min((long long)CHUNK, (strip.k_end - from + AHEAD * PASS - 1) / (AHEAD * PASS) * (AHEAD * PASS));
+        for (int n = threadIdx.x; n < ROWS * count; n += 256) {
+            const int row = n / count, k = n % count;
+            const bool inside = strip.m + row < shape.m && from + k < strip.k_end;
+            const T* x = left + (inside ? (strip.m + row) * strides.axis[3] + (from + k) * strides.axis[4] : 0);
+            fuse_put(&rows()[ALONG ? row * CHUNK + k : k * ROWS + row], x, inside);
+        }
+#if __CUDA_ARCH__ >= 800
+        asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+    }
+
+    static __device__ __forceinline__ void multiply(A (&sum)[ROWS][W], const Packs& packs, int from)
+    {
+#pragma unroll
+        for (int pass = 0; pass < AHEAD; ++pass) {
+            const int at = from + place(pass);
+#pragma unroll
+            for (int row = 0; row < ROWS; ++row)
+#pragma unroll
+                for (int c = 0; c < W; ++c) {
+                    if constexpr (ALONG) {
+#pragma unroll
+                        for (int w = 0; w < W; ++w)
+                            sum[row][c] = fuse_multiply_add(rows()[row * CHUNK + at + w], fuse_to_compute(packs.of[pass * W + c][w]), sum[row][c]);
+                    } else {
+                        sum[row][c] = fuse_multiply_add(rows()[at * ROWS + row], fuse_to_compute(packs.of[pass][c]), sum[row][c]);
+                    }
+                }
+        }
+    }
+
+    // Leaves what every warp came to in shared memory.
+    static __device__ __forceinline__ void run(const Strip& strip, const fuse_shape& shape, const T* left, const fuse_matrix& left_strides, const T* right, const fuse_matrix& right_strides)
+    {
+        A sum[ROWS][W] = {};
+        Packs packs;
+        for (long long from = strip.k; from < strip.k_end; from += CHUNK) {
+            read(packs, strip, shape, right, right_strides, from);
+            __syncthreads();
+            stage(strip, shape, left, left_strides, from);
+            __syncthreads();
+            for (int k = 0; k < CHUNK && from + k < strip.k_end; k += AHEAD * PASS) {
+                if (k > 0) read(packs, strip, shape, right, right_strides, from + k);
+                multiply(sum, packs, k);
+            }
+        }
+        __syncthreads();
+#pragma unroll
+        for (int row = 0; row < ROWS; ++row)
+#pragma unroll
+            for (int c = 0; c < W; ++c) {
+                A x = sum[row][c];
+#pragma unroll
+                for (int s = ALONG ? 1 : 8; s < 32; s *= 2) x = fuse_multiply_add(x, (A)1, fuse_shuffle(x, s));
+                if (ALONG && threadIdx.x % 32 == 0) sums()[0][row][column() + c] = x;
+                if (!ALONG && threadIdx.x % 32 < 8) sums()[threadIdx.x / 32][row][column() + c] = x;
+            }
+        __syncthreads();
+    }
+
+    static __device__ __forceinline__ A total(int row, int column)
+    {
+        A x = sums()[0][row][column];
+#pragma unroll
+        for (int warp = 1; warp < (ALONG ? 1 : 8); ++warp) x = fuse_multiply_add(sums()[warp][row][column], (A)1, x);
+        return x;
+    }
+};
+
+// Adds up what the warps of a block and the blocks of a strip came to, into `result`. Whether this block is the one that goes on.
+template <class P> static __device__ __forceinline__ bool fuse_settle(const typename P::Strip& strip, const fuse_shape& shape, typename P::A (&result)[P::ROWS][P::COLUMNS], typename P::A* parts, unsigned* counters)
+{
+    constexpr int SIZE = P::ROWS * P::COLUMNS;
+    const int live = (int)min((long long)P::ROWS, shape.m - strip.m) * P::COLUMNS;
+    typename P::A* const sums = &result[0][0];
+    parts += (long long)strip.index * strip.parts * SIZE;
+    for (int n = threadIdx.x; n < live; n += 256) {
+        const typename P::A x = P::total(n / P::COLUMNS, n % P::COLUMNS);
+        if (strip.parts == 1) sums[n] = x;
+        else parts[strip.part * SIZE + n] = x;
+    }
+    if (strip.parts > 1) {
+        if (!fuse_last(counters + strip.index, strip.parts)) return false;
+        for (int n = threadIdx.x; n < live; n += 256) {
+            typename P::A x = fuse_fresh(parts + n);
+#pragma unroll 4
+            for (int part = 1; part < strip.parts; ++part) x = fuse_multiply_add(fuse_fresh(parts + part * SIZE + n), (typename P::A)1, x);
+            sums[n] = x;
+        }
+    }
+    __syncthreads();
+    return true;
+}
+
+// The address of something in shared memory, as instructions take it.
+static __device__ __forceinline__ unsigned fuse_shared_at(const void* at) { return (unsigned)__cvta_generic_to_shared(at); }
+
+// STAGES pieces of shared memory that go round between threads that fill them and threads that use them.
+// See "mbarrier" in the PTX ISA: a barrier's phase is over when so many threads have arrived.
+template <int STAGES> struct fuse_ring {
+    unsigned long long full[STAGES], empty[STAGES];
+
+    // By one thread, before a barrier of the block.
+    __device__ __forceinline__ void open(unsigned fillers, unsigned users)
+    {
+        for (int stage = 0; stage < STAGES; ++stage) {
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(fuse_shared_at(full + stage)), "r"(fillers) : "memory");
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(fuse_shared_at(empty + stage)), "r"(users) : "memory");
+        }
+    }
+
+    static __device__ __forceinline__ void arrive(unsigned long long& barrier)
+    {
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(fuse_shared_at(&barrier)) : "memory");
+    }
+
+    // Arrives when the copies of this thread so far are done.
+    static __device__ __forceinline__ void arrive_behind_copies(unsigned long long& barrier)
+    {
+        asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" :: "r"(fuse_shared_at(&barrier)) : "memory");
+    }
+
+    // Until the phase of this parity is over.
+    static __device__ __forceinline__ void await(unsigned long long& barrier, unsigned parity)
+    {
+        asm volatile("{\n.reg .pred over;\nAGAIN_%=:\nmbarrier.try_wait.parity.shared::cta.b64 over, [%0], %1;\n@!over bra AGAIN_%=;\n}"
+                     :: "r"(fuse_shared_at(&barrier)), "r"(parity) : "memory");
+    }
+};
+
+// Where a thread is on its way round a ring.
+template <int STAGES> struct fuse_lap {
+    unsigned stage = 0, parity = 0;
+
+    __device__ __forceinline__ void next()
+    {
+        if (++stage == STAGES) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+};
+
+// Products on their way: those between a beginning and an end are a group.
+static __device__ __forceinline__ void fuse_wgmma_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+static __device__ __forceinline__ void fuse_wgmma_end() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+
+// Waits for all but the last groups of products, after which `d` may be read.
+template <int BUT, int N> static __device__ __forceinline__ void fuse_wgmma_await(float (&d)[N])
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(BUT) : "memory");
+#pragma unroll
+    for (int n = 0; n < N; ++n) asm volatile("" : "+f"(d[n]) :: "memory");
+}
+
+// d = a b, or d += a b, of 64 by 16 bfloat16 in the registers of four warps and 16 by 64 in shared memory; see
+// "wgmma.mma_async" in the PTX ISA for which thread has which elements. The products are on their way until they are awaited.
+static __device__ __forceinline__ void fuse_wgmma(float (&d)[32], const unsigned (&a)[4], unsigned long long b, int add)
+{
+    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %37, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+                 "{%32, %33, %34, %35}, %36, add, 1, 1, 0;\n}"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+                   "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
+                   "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+                   "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));
+}
+
+// The descriptor of a matrix in shared memory that is not swizzled: pieces of 8 rows by 16 bytes, that lie so many bytes apart
+// along k and along the rows.
+static __device__ __forceinline__ unsigned long long fuse_pieces(const void* at, int along_k, int along_rows)
+{
+    return (unsigned long long)(fuse_shared_at(at) >> 4) | (unsigned long long)(along_k >> 4) << 16
+        | (unsigned long long)(along_rows >> 4) << 32;
+}
+
+// The same as fuse_wgmma has for 64 columns, for 32 and 48.
+static __device__ __forceinline__ void fuse_wgmma(float (&d)[16], const unsigned (&a)[4], unsigned long long b, int add)
+{
+    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %21, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
+                 "{%16, %17, %18, %19}, %20, add, 1, 1, 0;\n}"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+                   "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));
+}
+
+static __device__ __forceinline__ void fuse_wgmma(float (&d)[24], const unsigned (&a)[4], unsigned long long b, int add)
+{
+    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %29, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n48k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                 "%16, %17, %18, %19, %20, %21, %22, %23}, "
+                 "{%24, %25, %26, %27}, %28, add, 1, 1, 0;\n}"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+                   "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
+                   "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));
+}
+
+// What eight warps have of a tile of SIZE columns after their products, 16 rows each: of every 8 columns a thread has two
+// neighbours, in each of two rows. So memory is met in small pieces; turned in shared memory, 32 columns at a time, a thread
+// has VEC neighbours of a row, and a warp whole rows.
+template <int SIZE> struct fuse_turn {
+    static constexpr int PIECES = SIZE / 32, ACCESSES = 16 / VEC;
+    // Eight more columns than are used keep rows in different banks.
+    struct alignas(16) Shared { float of[8][16][40]; };
+    float (&of)[16][40];
+
+    __device__ __forceinline__ fuse_turn(Shared& shared) : of(shared.of[threadIdx.x / 32 - 4]) {}
+
+    // Where an access is in the tile, from its piece on.
+    static __device__ __forceinline__ int row(int access)
+    {
+        return (threadIdx.x / 32 - 4) * 16 + access % ACCESSES * VEC + threadIdx.x % 32 / (32 / VEC);
+    }
+    static __device__ __forceinline__ int column(int access)
+    {
+        return access / ACCESSES * 32 + threadIdx.x % (32 / VEC) * VEC;
+    }
+
+    // Which registers a piece is in is known where it is compared with each.
+    __device__ __forceinline__ void put(const float (&product)[SIZE / 2], int piece)
+    {
+        const int row = threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+        __syncwarp();
+#pragma unroll
+        for (int n = 0; n < PIECES; ++n) {
+            if (n != piece) continue;
+#pragma unroll
+            for (int j = 0; j < 8; ++j)
+                *(float2*)&of[row + j % 2 * 8][column + j / 2 * 8] = make_float2(product[n * 16 + j * 2], product[n * 16 + j * 2 + 1]);
+        }
+        __syncwarp();
+    }
+
+    __device__ __forceinline__ void get(float (&to)[VEC], int access) const
+    {
+        const float* from = &of[access % ACCESSES * VEC + threadIdx.x % 32 / (32 / VEC)][threadIdx.x % (32 / VEC) * VEC];
+        fuse_pack<float, VEC> pack;
+        pack.load(from);
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) to[v] = pack[v];
+    }
+};
+
+// d = a b, or d += a b, of 64 by 16 halves and 16 by N in shared memory. An operand is turned (1) if its rows or columns lie there,
+// and not runs along k. See "wgmma.mma_async" in the PTX ISA.
+template <class T, int N, int LEFT_TURNED, int RIGHT_TURNED> struct fuse_wgmma_halves;
+#define FUSE_8(d, n) "+f"(d[n]), "+f"(d[n + 1]), "+f"(d[n + 2]), "+f"(d[n + 3]), "+f"(d[n + 4]), "+f"(d[n + 5]), "+f"(d[n + 6]), "+f"(d[n + 7])
+#define FUSE_32(d, n) FUSE_8(d, n), FUSE_8(d, n + 8), FUSE_8(d, n + 16), FUSE_8(d, n + 24)
+
+template <int L, int R> struct fuse_wgmma_halves<fuse_f16, 128, L, R> {
+    static __device__ __forceinline__ void run(float (&d)[64], unsigned long long a, unsigned long long b, int add)
+    {
+        asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %66, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
+                         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                         "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                         "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+                     "%64, %65, add, 1, 1, %67, %68;\n}"
+                     : FUSE_32(d, 0), FUSE_32(d, 32)
+                     : "l"(a), "l"(b), "r"(add), "n"(L), "n"(R));
+    }
+};
+
+template <int L, int R> struct fuse_wgmma_halves<fuse_f16, 192, L, R> {
+    static __device__ __forceinline__ void run(float (&d)[96], unsigned long long a, unsigned long long b, int add)
+    {
+        asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %98, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 {"
+                         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                         "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                         "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+                         "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+                         "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95}, "
+                     "%96, %97, add, 1, 1, %99, %100;\n}"
+                     : FUSE_32(d, 0), FUSE_32(d, 32), FUSE_32(d, 64)
+                     : "l"(a), "l"(b), "r"(add), "n"(L), "n"(R));
+    }
+};
+
+template <int L, int R> struct fuse_wgmma_halves<fuse_f16, 256, L, R> {
+    static __device__ __forceinline__ void run(float (&d)[128], unsigned long long a, unsigned long long b, int add)
+    {
+        asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %130, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {"
+                         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                         "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                         "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+                         "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+                         "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
+                         "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
+                         "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
+                     "%128, %129, add, 1, 1, %131, %132;\n}"
+                     : FUSE_32(d, 0), FUSE_32(d, 32), FUSE_32(d, 64), FUSE_32(d, 96)
+                     : "l"(a), "l"(b), "r"(add), "n"(L), "n"(R));
+    }
+};
+
+template <int L, int R> struct fuse_wgmma_halves<fuse_bf16, 128, L, R> {
+    static __device__ __forceinline__ void run(float (&d)[64], unsigned long long a, unsigned long long b, int add)
+    {
+        asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %66, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
+                         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                         "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                         "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+                     "%64, %65, add, 1, 1, %67, %68;\n}"
+                     : FUSE_32(d, 0), FUSE_32(d, 32)
+                     : "l"(a), "l"(b), "r"(add), "n"(L), "n"(R));
+    }
+};
+
+template <int L, int R> struct fuse_wgmma_halves<fuse_bf16, 192, L, R> {
+    static __device__ __forceinline__ void run(float (&d)[96], unsigned long long a, unsigned long long b, int add)
+    {
+        asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %98, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {"
+                         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                         "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                         "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+                         "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+                         "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95}, "
+                     "%96, %97, add, 1, 1, %99, %100;\n}"
+                     : FUSE_32(d, 0), FUSE_32(d, 32), FUSE_32(d, 64)
+                     : "l"(a), "l"(b), "r"(add), "n"(L), "n"(R));
+    }
+};
+
+template <int L, int R> struct fuse_wgmma_halves<fuse_bf16, 256, L, R> {
+    static __device__ __forceinline__ void run(float (&d)[128], unsigned long long a, unsigned long long b, int add)
+    {
+        asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %130, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"
+                         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                         "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                         "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+                         "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+                         "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
+                         "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
+                         "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
+                     "%128, %129, add, 1, 1, %131, %132;\n}"
+                     : FUSE_32(d, 0), FUSE_32(d, 32), FUSE_32(d, 64), FUSE_32(d, 96)
+                     : "l"(a), "l"(b), "r"(add), "n"(L), "n"(R));
+    }
+};
+
+// Products of halves on the tensor cores of Hopper. A block computes 128 rows and SIZE columns at a time. Four warps copy 64 inner
+// positions of both operands a stage to shared memory, eight multiply 64 rows each four from there. L and R say how the operands
+// lie, as in `fuse_packs`: 1 along k, 2 along their rows or columns, in both cases in aligned runs of 16 bytes.
+template <class T, int SIZE, int L, int R> struct fuse_halves {
+    typedef fuse_part<128, SIZE> Part;
+    static constexpr int DEPTH = 64, STAGES = SIZE > 192 ? 4 : 5;
+
+    // Lines of 128 bytes: 64 inner positions of a row, or 64 rows at an inner position. Of eight lines, the 16 bytes at the
+    // same place are swizzled into different banks.
+    struct Stage { unsigned char left[128 * 128], right[SIZE * 128]; };
+    struct Shared {
+        Stage stage[STAGES];
+        fuse_ring<STAGES> ring;
+        typename fuse_turn<SIZE>::Shared turn;
+    };
+
+    Shared& shared;
+    fuse_lap<STAGES> lap;
+
+    __device__ __forceinline__ fuse_halves(void* at) : shared(*(Shared*)(((unsigned long long)at + 1023) / 1024 * 1024))
+    {
+        if (threadIdx.x == 0) shared.ring.open(128, 2);
+        __syncthreads();
+    }
+
+    // Whether a thread is one of those that copy.
+    static __device__ __forceinline__ bool feeds() { return threadIdx.x < 128; }
+
+    // First of all, those leave the others most of the registers: together they may have as many as 384 threads start with.
+    static __device__ __forceinline__ void few_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 72;"); }
+    static __device__ __forceinline__ void many_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 216;"); }
+
+    static __device__ __forceinline__ void copy(unsigned to, const T* from, int bytes)
+    {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(bytes) : "memory");
+    }
+
+    // Copies X rows (or columns) of an operand from inner position k on; what is outside is 0.
+    template <int LIE, int X> static __device__ __forceinline__ void copy(unsigned char* lines, const fuse_side<T>& side, int k)
+    {
+        const int line = threadIdx.x / 8, chunk = threadIdx.x % 8;
+        unsigned to = fuse_shared_at(lines) + line * 128 + (chunk ^ line % 8) * 16;
+#pragma unroll
+        for (int block = 0; block < X; block += 64) {
+            const T* from = side.from + chunk * 8;
+            from += LIE == 1 ? (block + line) * side.x_stride + k : (k + line) * side.k_stride + block;
+            const int room = chunk * 8 + (LIE == 1 ? k - (int)side.k_end : block - side.x_end);
+            const int bytes = min(max(-room, 0), 8) * 2, lines = LIE == 1 ? side.x_end - block - line : (int)side.k_end - k - line;
+#pragma unroll
+            for (int n = 0; n < 64; n += 16, to += 2048, from += 16 * (LIE == 1 ? side.x_stride : side.k_stride))
+                copy(to, from, lines > n ? bytes : 0);
+        }
+    }
+
+    __device__ __forceinline__ void feed(const fuse_side<T>& left, const fuse_side<T>& right)
+    {
+        for (int k = 0; k < (int)left.k_end; k += DEPTH) {
+            shared.ring.await(shared.ring.empty[lap.stage], lap.parity ^ 1);
+            Stage& stage = shared.stage[lap.stage];
+            copy<L, 128>(stage.left, left, k);
+            copy<R, SIZE>(stage.right, right, k);
+            shared.ring.arrive_behind_copies(shared.ring.full[lap.stage]);
+            lap.next();
+        }
+    }
+
+    // The descriptor of an operand from 16 times `step` inner positions on: 1024 bytes from eight lines to the next, and for one
+    // that is turned 8192 from 64 rows to the next.
+    template <int LIE> static __device__ __forceinline__ unsigned long long swizzled(const unsigned char* lines, int step)
+    {
+        const unsigned from = fuse_shared_at(lines) + step * (LIE == 1 ? 32 : 2048);
+        return (unsigned long long)(from >> 4) | (unsigned long long)(LIE == 1 ? 1 : 8192 >> 4) << 16
+            | (unsigned long long)(1024 >> 4) << 32 | 1ull << 62;
+    }
+
+    // A tile of the product. While one stage is multiplied the one before is given back.
+    __device__ __forceinline__ void multiply(float (&product)[SIZE / 2], const fuse_side<T>& left)
+    {
+        unsigned before = 0;
+        for (int k = 0; k < (int)left.k_end; k += DEPTH) {
+            shared.ring.await(shared.ring.full[lap.stage], lap.parity);
+            // What was copied is read by tensor cores.
+            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+            const Stage& stage = shared.stage[lap.stage];
+            const unsigned char* rows = stage.left + (threadIdx.x / 128 - 1) * 8192;
+            fuse_wgmma_begin();
+#pragma unroll
+            for (int step = 0; step < DEPTH / 16; ++step)
+                fuse_wgmma_halves<T, SIZE, L == 2, R == 2>::run(product, swizzled<L>(rows, step), swizzled<R>(stage.right, step), k + step > 0);
+            fuse_wgmma_end();
+            asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+            if (k > 0) give_back(before);
+            before = lap.stage;
+            lap.next();
+        }
+        fuse_wgmma_await<0>(product);
+        if (left.k_end > 0) give_back(before);
+    }
+
+    __device__ __forceinline__ void give_back(unsigned stage)
+    {
+        if (threadIdx.x % 128 == 0) shared.ring.arrive(shared.ring.empty[stage]);
+    }
+};
+
+// Two floats as pairs of bfloat16, the low one first.
+static __device__ __forceinline__ unsigned fuse_bf16_pair(float low, float high)
+{
+    unsigned pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+
+// The parts of pair number `at`.
+template <int N> static __device__ __forceinline__ void fuse_third_pair(unsigned (&parts)[3][N], int at, float low, float high)
+{
+#pragma unroll
+    for (int part = 0; part < 3; ++part) {
+        const unsigned pair = parts[part][at] = fuse_bf16_pair(low, high);
+        low -= __uint_as_float(pair << 16);
+        high -= __uint_as_float(pair & 0xffff0000u);
+    }
+}
+
+// Products of floats on tensor cores, as exact as in float arithmetic.
+//
+// A float is the sum of three bfloat16, each the rest of the one before, rounded: x = x0 + x1 + x2, exactly, with |x1| <= 2^-8 |x|
+// and |x2| <= 2^-16 |x|. Of the nine products of parts the six largest are summed, the smallest first; the others are below
+// 2^-23 |a b|, and on the average far below. Tensor cores cut off what does not fit while they add, so sums over 16 inner positions
+// are made there and added to the rest with rounding. The error is at most (k / 16 + 8) 2^-24 of the sum of |a b|, where that of
+// a chain of floats is k 2^-24. After Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing
+// the FP32 theoretical peak performance" (2022), and Henry, Tang and Heinecke, "Leveraging the bfloat16 artificial intelligence
+// datatype for higher-precision computations" (2019).
+
+// The least value of those met that is not 0: below 2^-100 a part may be too small for a bfloat16.
+struct fuse_least {
+    unsigned of = ~0u;
+    __device__ __forceinline__ void meet(float x) { of = min(of, __float_as_uint(x) * 2u - 1u); }
+    __device__ __forceinline__ bool is_tiny() const { return of < 27u << 24; }
+};
+
+// A block computes 128 rows and SIZE columns at a time. Four warps read the right operand, split it and leave its parts in
+// shared memory, 32 inner positions a stage. The others have 16 rows each: they split the left operand in registers and
+// multiply. L and R say how the operands lie, as in `fuse_packs`; unless it is 0, the number of inner positions is a multiple of 8.
+template <int SIZE, int L, int R> struct fuse_thirds {
+    typedef fuse_part<128, SIZE> Part;
+    static constexpr int DEPTH = 16, STAGES = 4, MARKS = STAGES + 2, SUM = 64, SUMS = SIZE / SUM;
+    // As many steps as there are registers for before sums are awaited.
+    static constexpr int STEPS = SIZE > 128 ? 1 : 2;
+    // 16 bytes of a column's neighbours along k lie next to each other, and the next 16 so far on, in different banks.
+    static constexpr int NEXT = SIZE * 16 + (R == 1 ? 64 : 0), PART = 2 * NEXT, PACKS = SIZE * 2 / 128;
+
+    struct Shared {
+        unsigned char stage[STAGES][2][3 * PART];
+        fuse_ring<STAGES> ring;
+        // The numbers of the last tiles in which the right operand has tiny values. A tile's mark is read when its last stage has
+        // been given back, and by then those who feed may have filled all stages with one tile each.
+        unsigned tiny[MARKS];
+        typename fuse_turn<SIZE>::Shared turn;
+    };
+
+    Shared& shared;
+    fuse_lap<STAGES> lap;
+    unsigned number = 0;
+
+    __device__ __forceinline__ fuse_thirds(void* at) : shared(*(Shared*)at)
+    {
+        if (threadIdx.x == 0) {
+            shared.ring.open(128, 2);
+            for (unsigned& mark : shared.tiny) mark = 0;
+        }
+        __syncthreads();
+    }
+
+    // Whether a thread is one of those that read and split the right operand.
+    static __device__ __forceinline__ bool feeds() { return threadIdx.x < 128; }
+
+    // First of all, those leave the others most of the registers: together they may have as many as 384 threads start with.
+    static __device__ __forceinline__ void few_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 88;"); }
+    static __device__ __forceinline__ void many_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 208;"); }
+
+    static __device__ __forceinline__ int row(int i) { return (threadIdx.x - 128) / 32 * 16 + threadIdx.x % 32 / 4 + i * 8; }
+    // Which column and which half of the inner positions a pack of eight elements is of.
+    static __device__ __forceinline__ int x(int pack)
+    {
+        const int n = threadIdx.x + 128 * pack;
+        return R == 1 ? n / 2 : n % SIZE;
+    }
+    static __device__ __forceinline__ int half(int pack)
+    {
+        const int n = threadIdx.x + 128 * pack;
+        return R == 1 ? n % 2 : n / SIZE;
+    }
+
+    // Reads a pack of the right operand at k. Beyond the last inner position it repeats others, which meet zeros of the left one.
+    static __device__ __forceinline__ void read(float (&of)[8], const float* from, const fuse_side<float>& right, int k)
+    {
+        const int end = (int)right.k_end;
+        if (R == 1) {
+            from += min(k, end - 8);
+            const float4 first = ((const float4*)from)[0], second = ((const float4*)from)[1];
+            of[0] = first.x, of[1] = first.y, of[2] = first.z, of[3] = first.w;
+            of[4] = second.x, of[5] = second.y, of[6] = second.z, of[7] = second.w;
+        } else if (R == 2) {
+            from += min(k, end - 8) * right.k_stride;
+#pragma unroll
+            for (int e = 0; e < 8; ++e, from += right.k_stride) of[e] = *from;
+        } else {
+#pragma unroll
+            for (int e = 0; e < 8; ++e) of[e] = from[min(k + e, end - 1) * right.k_stride];
+        }
+    }
+
+    // The right operand of a tile, part by part into shared memory.
+    __device__ __forceinline__ void feed(const fuse_side<float>& right)
+    {
+        ++number;
+        if (right.k_end == 0) return;
+        fuse_least least;
+        const float* from[PACKS];
+        float of[2][PACKS][8];
+#pragma unroll
+        for (int pack = 0; pack < PACKS; ++pack) {
+            from[pack] = right.from + min(x(pack), right.x_end - 1) * right.x_stride;
+#pragma unroll
+            for (int step = 0; step < 2; ++step) read(of[step][pack], from[pack], right, step * DEPTH + half(pack) * 8);
+        }
+        for (int k = 0; k < (int)right.k_end; k += 2 * DEPTH) {
+            shared.ring.await(shared.ring.empty[lap.stage], lap.parity ^ 1);
+#pragma unroll
+            for (int step = 0; step < 2; ++step) {
+#pragma unroll
+                for (int pack = 0; pack < PACKS; ++pack) {
+                    unsigned parts[3][4];
+#pragma unroll
+                    for (int pair = 0; pair < 4; ++pair) {
+                        const float low = of[step][pack][2 * pair], high = of[step][pack][2 * pair + 1];
+                        least.meet(low);
+                        least.meet(high);
+                        fuse_third_pair(parts, pair, low, high);
+                    }
+                    unsigned char* to = shared.stage[lap.stage][step] + half(pack) * NEXT + x(pack) * 16;
+#pragma unroll
+                    for (int part = 0; part < 3; ++part)
+                        *(uint4*)(to + part * PART) = make_uint4(parts[part][0], parts[part][1], parts[part][2], parts[part][3]);
+                    read(of[step][pack], from[pack], right, k + (2 + step) * DEPTH + half(pack) * 8);
+                }
+            }
+            if (least.is_tiny()) shared.tiny[number % MARKS] = number;
+            // What was written is read by tensor cores.
+            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+            shared.ring.arrive(shared.ring.full[lap.stage]);
+            lap.next();
+        }
+    }
+
+    // Four elements of either row of a thread, and their parts.
+    struct Rows {
+        const float* from[2];
+        float of[2][4];
+        fuse_least least;
+
+        __device__ __forceinline__ Rows(const fuse_side<float>& left)
+        {
+#pragma unroll
+            for (int i = 0; i < 2; ++i) from[i] = left.from + min(row(i), left.x_end - 1) * left.x_stride;
+        }
+
+        static __device__ __forceinline__ int inner(int e) { return e / 2 * 8 + threadIdx.x % 4 * 2 + e % 2; }
+
+        // Four elements of either row from k on, 0 beyond the last inner position.
+        __device__ __forceinline__ void read(const fuse_side<float>& left, int k)
+        {
+            const int end = (int)left.k_end;
+#pragma unroll
+            for (int e = 0; e < 4; e += 2) {
+                const int at = k + inner(e);
+                const long long offset = at * (L == 1 ? 1 : left.k_stride);
+#pragma unroll
+                for (int i = 0; i < 2; ++i) {
+                    const float* from = this->from[i] + offset;
+                    if (L == 1) {
+                        const float2 two = at < end ? *(const float2*)from : make_float2(0, 0);
+                        of[i][e] = two.x, of[i][e + 1] = two.y;
+                    } else {
+                        of[i][e] = at < end ? *from : 0.f;
+                        of[i][e + 1] = at + 1 < end ? from[left.k_stride] : 0.f;
+                    }
+                }
+            }
+        }
+
+        __device__ __forceinline__ void split(unsigned (&parts)[3][4])
+        {
+#pragma unroll
+            for (int pair = 0; pair < 4; ++pair) {
+                const float low = of[pair % 2][pair / 2 * 2], high = of[pair % 2][pair / 2 * 2 + 1];
+                least.meet(low);
+                least.meet(high);
+                fuse_third_pair(parts, pair, low, high);
+            }
+        }
+    };
+
+    static __device__ __forceinline__ void add(float (&product)[SIZE / 2], const float (&sum)[SUM / 2], int n)
+    {
+#pragma unroll
+        for (int j = 0; j < SUM / 2; ++j) product[n * SUM / 2 + j] += sum[j];
+    }
+
+    // A tile of the product. While a sum is on its way, the one before is added to the rest.
+    __device__ __forceinline__ void multiply(float (&product)[SIZE / 2], const fuse_side<float>& left, const fuse_side<float>& right)
+    {
+        ++number;
+        Rows rows(left);
+        unsigned parts[STEPS][3][4];
+        float sum[2][SUM / 2];
+        rows.read(left, 0);
+        rows.split(parts[0]);
+        rows.read(left, DEPTH);
+        for (int k = 0; k < (int)left.k_end; k += 2 * DEPTH) {
+            shared.ring.await(shared.ring.full[lap.stage], lap.parity);
+#pragma unroll
+            for (int first = 0; first < 2; first += STEPS) {
+#pragma unroll
+                for (int step = 0; step < STEPS; ++step) {
+#pragma unroll
+                    for (int n = 0; n < SUMS; ++n) {
+                        const int now = (step * SUMS + n) % 2;
+                        const unsigned long long right_0 = fuse_pieces(shared.stage[lap.stage][first + step] + n * SUM * 16, NEXT, 128);
+                        const unsigned long long right_1 = right_0 + PART / 16, right_2 = right_1 + PART / 16;
+                        fuse_wgmma_begin();
+                        fuse_wgmma(sum[now], parts[step][2], right_0, 0);
+                        fuse_wgmma(sum[now], parts[step][1], right_1, 1);
+                        fuse_wgmma(sum[now], parts[step][0], right_2, 1);
+                        fuse_wgmma(sum[now], parts[step][1], right_0, 1);
+                        fuse_wgmma(sum[now], parts[step][0], right_1, 1);
+                        fuse_wgmma(sum[now], parts[step][0], right_0, 1);
+                        fuse_wgmma_end();
+                        if (step + n > 0) {
+                            fuse_wgmma_await<1>(sum[now ^ 1]);
+                            add(product, sum[now ^ 1], (n + SUMS - 1) % SUMS);
+                        }
+                        if (STEPS == 2 && n == 0) {
+                            rows.split(parts[step ^ 1]);
+                            rows.read(left, k + (2 + step) * DEPTH);
+                        }
+                    }
+                }
+                constexpr int last = (STEPS * SUMS + 1) % 2;
+                fuse_wgmma_await<0>(sum[last]);
+                if (STEPS == 1) {
+                    rows.split(parts[0]);
+                    rows.read(left, k + (2 + first) * DEPTH);
+                }
+                if (first + STEPS == 2 && threadIdx.x % 128 == 0) shared.ring.arrive(shared.ring.empty[lap.stage]);
+                add(product, sum[last], SUMS - 1);
+            }
+            lap.next();
+        }
+        bool again = rows.least.is_tiny() || shared.tiny[number % MARKS] == number;
+#pragma unroll
+        for (int j = 0; j < SIZE / 2; ++j) again |= !(fabsf(product[j]) <= 3.402823466e38f);
+        if (__any_sync(~0u, again)) multiply_plainly(product, left, right);
+    }
+
+    // What a warp has of a tile in float arithmetic, where values are too small for their parts, or not finite: 32 columns at a
+    // time, since what is known of more would take registers from the way that is usual.
+    static __device__ __forceinline__ void multiply_plainly(float (&product)[SIZE / 2], const fuse_side<float>& left, const fuse_side<float>& right)
+    {
+        const float* rows[2];
+#pragma unroll
+        for (int i = 0; i < 2; ++i) rows[i] = left.from + min(row(i), left.x_end - 1) * left.x_stride;
+#pragma unroll 1
+        for (int piece = 0; piece < SIZE / 32; ++piece) {
+            float some[16] = {};
+#pragma unroll 1
+            for (long long k = 0; k < left.k_end; ++k) {
+                const float a[2] = {rows[0][k * left.k_stride], rows[1][k * left.k_stride]};
+#pragma unroll
+                for (int j = 0; j < 16; ++j) {
+                    const int column = piece * 32 + j / 4 * 8 + threadIdx.x % 4 * 2 + j % 2;
+                    const float b = right.from[min(column, right.x_end - 1) * right.x_stride + k * right.k_stride];
+                    some[j] = __fmaf_rn(a[j / 2 % 2], b, some[j]);
+                }
+            }
+#pragma unroll
+            for (int j = 0; j < SIZE / 2; ++j)
+                if (j / 16 == piece) product[j] = some[j % 16];
+        }
+    }
+};
+
+#if defined(HEAD_KEYS)
+// Barriers in shared memory and copies to there that arrive at them, from Hopper on.
+static __device__ __forceinline__ void fuse_barrier(unsigned barrier, unsigned arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(barrier), "r"(arrivals) : "memory");
+}
+
+static __device__ __forceinline__ void fuse_arrive(unsigned barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(barrier) : "memory");
+}
+
+// Arrives once all that this thread has copied by fuse_copy is there.
+static __device__ __forceinline__ void fuse_arrive_behind_copies(unsigned barrier)
+{
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" :: "r"(barrier) : "memory");
+}
+
+// Copies 16 bytes, or writes as many zeros.
+static __device__ __forceinline__ void fuse_copy(unsigned to, const void* from, bool live)
+{
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(live ? 16 : 0) : "memory");
+}
+
+// Waits for all arrivals of a phase; phases are counted modulo 2.
+static __device__ __forceinline__ void fuse_await(unsigned barrier, unsigned phase)
+{
+    unsigned over;
+    do {
+        asm volatile("{\n.reg .pred over;\nmbarrier.try_wait.parity.shared::cta.b64 over, [%1], %2;\nselp.u32 %0, 1, 0, over;\n}"
+                     : "=r"(over) : "r"(barrier), "r"(phase) : "memory");
+    } while (!over);
+}
+#endif
+
+#if defined(HEAD_KEYS)
+// Hopper's products of a warpgroup: 64 rows, N columns, 16 deep, with sums in float. The left operand lies in shared memory or
+// in registers, the right one in shared memory, along its inner axis (`shared`, `registers_along`) or across it (`registers`).
+// They run on while the threads do other things: see "Asynchronous Warpgroup Level Matrix Instructions" of the PTX manual.
+// Between their beginning and the end of the wait nobody may touch the sums, which fuse_hold tells the compiler.
+template <class T, int N> struct fuse_wgmma_heads;
+
+static __device__ __forceinline__ void fuse_products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+static __device__ __forceinline__ void fuse_products_end() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+
+template <int RUNNING> static __device__ __forceinline__ void fuse_products_wait()
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(RUNNING) : "memory");
+}
+
+template <int N> static __device__ __forceinline__ void fuse_hold(float (&x)[N])
+{
+#pragma unroll
+    for (int k = 0; k < N; ++k) asm volatile("" : "+f"(x[k]) :: "memory");
+}
+
+// What ordinary copies have brought may be read by products.
+static __device__ __forceinline__ void fuse_show_to_products() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// How a matrix lies in shared memory: rows of WIDTH elements, which are 128 or 64 bytes, eight of them an atom, in which the places of
+// 16 bytes are exchanged so that eight rows are read from different banks. `across`: bytes to the atom of the next columns.
+template <int WIDTH> static __device__ __forceinline__ unsigned long long fuse_lie(unsigned at, unsigned across)
+{
+    static_assert(WIDTH == 64 || WIDTH == 32, "rows of 128 or 64 bytes");
+    // It is the same for all threads of a warp, which is not seen by the compiler.
+    const unsigned low = __shfl_sync(~0u, (at & 0x3ffff) >> 4 | across >> 4 << 16, 0);
+    return low | (unsigned long long)(WIDTH * 16 >> 4 | (WIDTH == 64 ? 1u : 2u) << 30) << 32;
+}
+
+// The place of the 16 bytes with this number in a row.
+template <int WIDTH> static __device__ __forceinline__ int fuse_place(int row, int number)
+{
+    return WIDTH == 64 ? number ^ row % 8 : number ^ row / 2 % 4;
+}
+
+#define FUSE_SUMS_32 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define FUSE_TO_32 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
+#define FUSE_SUMS_64 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define FUSE_TO_64 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+    "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+    "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+#define FUSE_SUMS_96 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define FUSE_TO_96 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+    "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+    "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
+    "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
+    "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47])
+#define FUSE_SUMS_128 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define FUSE_TO_128 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+    "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+    "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
+    "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
+    "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
+    "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), \
+    "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+#define FUSE_SUMS_160 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
+#define FUSE_TO_160 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+    "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+    "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
+    "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
+    "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
+    "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), \
+    "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), \
+    "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]), \
+    "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79])
+#define FUSE_SUMS_192 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define FUSE_TO_192 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+    "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+    "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
+    "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
+    "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
+    "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), \
+    "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), \
+    "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]), \
+    "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), \
+    "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), \
+    "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95])
+#define FUSE_SUMS_256 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
+    "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define FUSE_TO_256 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+    "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+    "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
+    "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
+    "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
+    "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), \
+    "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), \
+    "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]), \
+    "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), \
+    "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), \
+    "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]), \
+    "+f"(d[96]), "+f"(d[97]), "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103]), \
+    "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]), "+f"(d[110]), "+f"(d[111]), \
+    "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]), \
+    "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
+
+// The operands behind the sums are A to F by number.
+#define FUSE_WGMMA(T, TYPE, N, A, B, C, D, E, F) \
+    template <> struct fuse_wgmma_heads<T, N> { \
+        static __device__ __forceinline__ void shared(float (&d)[N / 2], unsigned long long a, unsigned long long b, int adds) \
+        { \
+            asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %" #C ", 0;\n" \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " " \
+                         "{" FUSE_SUMS_##N "}, %" #A ", %" #B ", adds, 1, 1, 0, 0;\n}" \
+                         : FUSE_TO_##N : "l"(a), "l"(b), "r"(adds)); \
+        } \
+        static __device__ __forceinline__ void registers(float (&d)[N / 2], const unsigned* a, unsigned long long b, int adds) \
+        { \
+            asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %" #F ", 0;\n" \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " " \
+                         "{" FUSE_SUMS_##N "}, {%" #A ", %" #B ", %" #C ", %" #D "}, %" #E ", adds, 1, 1, 1;\n}" \
+                         : FUSE_TO_##N : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds)); \
+        } \
+        static __device__ __forceinline__ void registers_along(float (&d)[N / 2], const unsigned* a, unsigned long long b, int adds) \
+        { \
+            asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %" #F ", 0;\n" \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " " \
+                         "{" FUSE_SUMS_##N "}, {%" #A ", %" #B ", %" #C ", %" #D "}, %" #E ", adds, 1, 1, 0;\n}" \
+                         : FUSE_TO_##N : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds)); \
+        } \
+    };
+#define FUSE_WGMMAS(T, TYPE) \
+    FUSE_WGMMA(T, TYPE, 32, 16, 17, 18, 19, 20, 21) \
+    FUSE_WGMMA(T, TYPE, 64, 32, 33, 34, 35, 36, 37) \
+    FUSE_WGMMA(T, TYPE, 96, 48, 49, 50, 51, 52, 53) \
+    FUSE_WGMMA(T, TYPE, 128, 64, 65, 66, 67, 68, 69) \
+    FUSE_WGMMA(T, TYPE, 160, 80, 81, 82, 83, 84, 85) \
+    FUSE_WGMMA(T, TYPE, 192, 96, 97, 98, 99, 100, 101) \
+    FUSE_WGMMA(T, TYPE, 256, 128, 129, 130, 131, 132, 133)
+#endif
+
+#if defined(HEAD_KEYS)
+FUSE_WGMMAS(fuse_f16, "f16")
+#endif
+
+#if defined(HEAD_KEYS)
+FUSE_WGMMAS(fuse_bf16, "bf16")
+#endif
+
+#if defined(HEAD_KEYS)
+// What kernels of attention are called with, and how blocks of threads share the queries.
+struct fuse_heads { long long batch[3], row; };
+
+// Extents; the batch axes together are `heads`, of which `section` are worked on at a time: their keys and values stay in the L2 cache.
+struct fuse_attention_shape { long long batch[3], m, n, depth, columns; int tiles, heads, section, padding; };
+
+template <class T> struct fuse_matrices { const T* from; const fuse_heads& strides; };
+
+static __device__ __forceinline__ float fuse_exp2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// What a block of threads computes at a time: TM queries from m on, at one place of the batch axes, against so many blocks of TN keys.
+template <int TM, int TN, bool CAUSAL> struct fuse_query_tile {
+    int m, batch[3], blocks;
+
+    // In a section the longest tiles come first, so that at the end short ones fill up what is left.
+    __device__ __forceinline__ fuse_query_tile(int number, const fuse_attention_shape& shape)
+    {
+        const int in_section = shape.section * shape.tiles, section = number / in_section, within = number - section * in_section;
+        const int heads = min(shape.section, shape.heads - section * shape.section);
+        const int tile = within / heads, head = section * shape.section + within - tile * heads;
+        const int b2 = (int)shape.batch[2], b1 = (int)shape.batch[1], two = head / b2, one = two / b1;
+        batch[0] = one;
+        batch[1] = two - one * b1;
+        batch[2] = head - two * b2;
+        m = (CAUSAL ? shape.tiles - 1 - tile : tile) * TM;
+        const int keys = CAUSAL ? min((int)shape.n, m + TM) : (int)shape.n;
+        blocks = (keys + TN - 1) / TN;
+    }
+
+    template <class E> __device__ __forceinline__ E* in(E* from, const fuse_heads& strides, long long row) const
+    {
+        return from + (batch[0] * strides.batch[0] + batch[1] * strides.batch[1] + batch[2] * strides.batch[2] + row * strides.row);
+    }
+};
+#endif
+
+#if defined(HEAD_KEYS)
+// Rows of queries, keys and values between memory, shared memory and the products of a warpgroup.
+
+// Elements of a row that lie together in shared memory, for rows that are D long.
+template <int D> struct fuse_head_row { static constexpr int WIDTH = D % 64 == 0 ? 64 : 32; };
+
+// Copies rows of D elements to where products read them, by a warpgroup; what is not there is 0.
+template <int ROWS, int D, class T>
+static __device__ __forceinline__ void fuse_copy_rows(unsigned to, const T* from, long long stride, int rows, int columns)
+{
+    constexpr int WIDE = fuse_head_row<D>::WIDTH, CHUNKS = D / 8, LANES = CHUNKS > 16 ? 32 : CHUNKS > 8 ? 16 : CHUNKS > 4 ? 8 : 4, STEP = 128 / LANES;
+    const int chunk = threadIdx.x % LANES, first = threadIdx.x % 128 / LANES;
+    if (CHUNKS < LANES && chunk >= CHUNKS) return;
+    to += chunk / (WIDE / 8) * (ROWS * WIDE * 2);
+    from += first * stride + chunk * 8;
+    int left = chunk * 8 < columns ? rows - first : 0;
+    const auto at = [=](int row) { return to + row * (WIDE * 2) + fuse_place<WIDE>(row, chunk % (WIDE / 8)) * 16; };
+    const unsigned start = at(first);
+#pragma unroll 4
+    for (int k = 0; k < (ROWS + STEP - 1) / STEP; ++k) {
+        if (ROWS % STEP != 0 && first + k * STEP >= ROWS) break;
+        // Rows that are a multiple of 8 apart have their places exchanged alike.
+        fuse_copy(STEP % 8 == 0 ? start + k * STEP * (WIDE * 2) : at(first + k * STEP), from, left > 0);
+        from += STEP * stride;
+        left -= STEP;
+    }
+}
+
+// The left operand of many products: 64 of ROWS rows, which are D long. STAYS: in registers, so that shared memory is free for others.
+template <class T, int ROWS, int D, bool STAYS> struct fuse_left {
+    static constexpr int WIDTH = fuse_head_row<D>::WIDTH;
+    unsigned long long lie;
+    unsigned of[STAYS ? D / 4 : 1];
+
+    // Takes the rows of a group, once they are there.
+    __device__ __forceinline__ void take(unsigned rows, int group)
+    {
+        const unsigned at = rows + group * (64 * WIDTH * 2);
+        if (!STAYS) lie = fuse_lie<WIDTH>(at, 16);
+        const int row = threadIdx.x / 32 % 4 * 16 + threadIdx.x % 16;
+#pragma unroll
+        for (int d = 0; STAYS && d < D; d += 16) {
+            const int place = fuse_place<WIDTH>(row, d % WIDTH / 8 + threadIdx.x % 32 / 16);
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(of[d / 4]), "=r"(of[d / 4 + 1]), "=r"(of[d / 4 + 2]), "=r"(of[d / 4 + 3])
+                         : "r"(at + d / WIDTH * (ROWS * WIDTH * 2) + row * (WIDTH * 2) + place * 16) : "memory");
+        }
+    }
+
+    // s = A B^T for N rows B; a thread has two rows, eight apart, and of every eight columns two.
+    template <int N> __device__ __forceinline__ void multiply(float (&s)[N], unsigned at_b) const
+    {
+        const unsigned long long b = fuse_lie<WIDTH>(at_b, 16);
+        fuse_hold(s);
+        fuse_products_begin();
+#pragma unroll
+        for (int d = 0; d < D; d += 16) {
+            const int block = d / WIDTH, within = d % WIDTH * 2;
+            const unsigned long long right = b + (block * (2 * N * WIDTH * 2) + within) / 16;
+            if constexpr (STAYS) fuse_wgmma_heads<T, 2 * N>::registers_along(s, of + d / 4, right, d > 0);
+            else fuse_wgmma_heads<T, 2 * N>::shared(s, lie + (block * (ROWS * WIDTH * 2) + within) / 16, right, d > 0);
+        }
+        fuse_products_end();
+    }
+};
+
+// o += P B for 64 rows P, which are in registers as the sums of the other product were, and N rows B, which are D long.
+template <class T, int N, int D>
+static __device__ __forceinline__ void fuse_multiply_across(float (&o)[D / 2], const unsigned (&p)[N / 4], unsigned at_b)
+{
+    constexpr int WIDTH = fuse_head_row<D>::WIDTH;
+    const unsigned long long b = fuse_lie<WIDTH>(at_b, N * WIDTH * 2);
+    fuse_hold(o);
+    fuse_products_begin();
+#pragma unroll
+    for (int n = 0; n < N; n += 16) fuse_wgmma_heads<T, D>::registers(o, p + n / 4, b + n * WIDTH * 2 / 16, 1);
+    fuse_products_end();
+}
+
+// Groups take turns at giving tensor cores work, by a barrier each.
+template <int GROUPS> struct fuse_group_turns {
+    static __device__ __forceinline__ void await(int group)
+    {
+        if (GROUPS > 1) asm volatile("bar.sync %0, %1;" :: "r"(2 + group), "n"(GROUPS * 128) : "memory");
+    }
+
+    static __device__ __forceinline__ void pass_to(int group)
+    {
+        asm volatile("bar.arrive %0, %1;" :: "r"(2 + group), "n"(GROUPS * 128) : "memory");
+    }
+
+    static __device__ __forceinline__ void pass(int group)
+    {
+#pragma unroll
+        for (int k = 1; k < GROUPS; ++k) pass_to(group + k < GROUPS ? group + k : group + k - GROUPS);
+    }
+
+    // The first turn is the first group's.
+    static __device__ __forceinline__ void open(int group)
+    {
+        for (int k = 0; k < group; ++k) pass_to(k);
+    }
+};
+
+// Sums as the left operand of the next product.
+template <class T, int N> static __device__ __forceinline__ void fuse_narrow(unsigned (&p)[N / 2], const float (&s)[N])
+{
+#pragma unroll
+    for (int i = 0; i < N / 2; ++i) p[i] = fuse_element<T>::pair(s[2 * i], s[2 * i + 1]);
+}
+
+// Writes a row. Halves change hands among the four threads that have it, so that each has 16 bytes that lie together.
+template <int N, class T> static __device__ __forceinline__ void fuse_put_row(T* row, int columns, const float (&o)[N], int r)
+{
+    const int lane = threadIdx.x % 4;
+    if constexpr (sizeof(T) == 4) {
+#pragma unroll
+        for (int j = 0; j < N / 4; ++j)
+            if (j * 8 < columns) *(float2*)(row + j * 8 + 2 * lane) = make_float2(o[4 * j + 2 * r], o[4 * j + 2 * r + 1]);
+    } else {
+#pragma unroll
+        for (int b = 0; b < N / 16; ++b) {
+            unsigned w[4];
+#pragma unroll
+            for (int k = 0; k < 4; ++k) w[k] = fuse_element<T>::pair(o[b * 16 + 4 * k + 2 * r], o[b * 16 + 4 * k + 2 * r + 1]);
+#pragma unroll
+            for (int stride = 1; stride < 4; stride *= 2)
+#pragma unroll
+                for (int k = 0; k < 4; ++k) {
+                    if (k & stride) continue;
+                    const bool upper = lane & stride;
+                    const unsigned got = __shfl_xor_sync(~0u, upper ? w[k] : w[k + stride], stride);
+                    (upper ? w[k] : w[k + stride]) = got;
+                }
+            if (b * 32 + lane * 8 < columns) *(uint4*)(row + b * 32 + lane * 8) = make_uint4(w[0], w[1], w[2], w[3]);
+        }
+    }
+}
+
+// Where the numbers of a head's rows begin, one a row, behind those of the heads before it.
+static __device__ __forceinline__ long long fuse_rows_before(const int (&batch)[3], const fuse_attention_shape& shape)
+{
+    return ((batch[0] * shape.batch[1] + batch[1]) * shape.batch[2] + batch[2]) * shape.m;
+}
+#endif
+
+#if defined(HEAD_KEYS)
+// What weights of attention are multiplied by on their way to the values, for the places that a thread has of a product: of every
+// eight along a block two, in two lines eight apart. TURNED: a line is a key's, otherwise a query's.
+
+// Weights that are kept, multiplied by `scale`, or 0. `keep` tells of a query and a key. It is a program of a weight as well.
+template <class KEEP> struct fuse_drops {
+    const KEEP& keep;
+    float scale;
+
+    __device__ __forceinline__ float operator()(const int (&batch)[3], float weight, int m, int n) const
+    {
+        return weight * (keep(batch, m, n) ? scale : 0.0f);
+    }
+};
+
+template <class KEEP> static __device__ __forceinline__ fuse_drops<KEEP> fuse_dropped(const KEEP& keep, float scale)
+{
+    return {keep, scale};
+}
+
+// A program of a weight is run place by place.
+template <int N, bool TURNED, class WEIGHT> struct fuse_multipliers {
+    const WEIGHT& weight;
+
+    __device__ __forceinline__ void look(const int (&)[3], int, int, int, int) {}
+
+    __device__ __forceinline__ float apply(const int (&batch)[3], int, float x, int m, int n) const { return weight(batch, x, m, n); }
+};
+
+// What is kept is looked up before it is needed, one bit a place: four neighbours along a row share a draw, so each of the threads
+// that have them asks for all four of some rows, and they exchange what they know.
+template <int N, bool TURNED, class KEEP> struct fuse_multipliers<N, TURNED, fuse_drops<KEEP>> {
+    static constexpr int SHARERS = TURNED ? 4 : 2, WORDS = N / 32;
+    static_assert(N % 32 == 0, "whole words of bits");
+    const fuse_drops<KEEP>& drops;
+    unsigned kept[SHARERS][WORDS];
+
+    // From query m and key n on, which are the first that the thread has; the last ones that are.
+    __device__ __forceinline__ void look(const int (&batch)[3], int m, int n, int last_m, int last_n)
+    {
+        const int lane = threadIdx.x % 32, own = TURNED ? lane / 4 % 4 : lane % 2;
+        const int row = m + (TURNED ? own % 2 : own * 8), first = TURNED ? n - own + own / 2 * 8 : n - own * 2;
+#pragma unroll
+        for (int word = 0; word < WORDS; ++word) {
+            unsigned bits = 0;
+#pragma unroll 1
+            for (int j = 0; j < 8; ++j) {
+                const int along = (word * 8 + j) * 8, query = min(TURNED ? row + along : row, last_m), key = TURNED ? first : first + along;
+#pragma unroll
+                for (int k = 0; k < 4; ++k) bits |= (unsigned)(drops.keep(batch, query, min(key + k, last_n)) ? 1 : 0) << (4 * j + k);
+            }
+#pragma unroll
+            for (int of = 0; of < SHARERS; ++of) {
+                const int from = TURNED ? (lane & ~12) | of << 2 : (lane & ~1) | of;
+                kept[of][word] = __shfl_sync(~0u, bits, from) >> (TURNED ? own : 2 * own);
+            }
+        }
+    }
+
+    __device__ __forceinline__ float apply(const int (&)[3], int i, float x, int, int) const
+    {
+        const unsigned bits = kept[TURNED ? i % 4 : i / 2 % 2][i / 32];
+        return x * (bits >> (i / 4 % 8 * 4 + (TURNED ? 0 : i % 2)) & 1 ? drops.scale : 0.0f);
+    }
+};
+
+// One of two, where they are alike.
+template <class A> static __device__ __forceinline__ const A& fuse_first_if_same(const A& first, const A&) { return first; }
+template <class A, class B> static __device__ __forceinline__ const B& fuse_first_if_same(const A&, const B& other) { return other; }
+#endif
+
+#if defined(HEAD_KEYS)
+// Attention in one kernel: softmax(scores) V by blocks of keys, with the largest score and the sum of a row as far as they are known,
+// and what was added up so far scaled down when a larger score comes (Milakov and Gimelshein, "Online normalizer calculation for
+// softmax", 2018; Dao et al., "FlashAttention", 2022; Dao, "FlashAttention-2", 2023).
+//
+// A block of threads is a warpgroup that copies and GROUPS that multiply, each for 64 queries. They take turns: while the scores of
+// one go through the softmax, tensor cores work for another, and each multiplies its next scores and its last values in one go
+// (Shah et al., "FlashAttention-3", 2024). Blocks stay and take the next tile of queries from a counter, so that copies for it run
+// while the last one is written.
+
+// Queries and keys are D deep, values have DV columns; both are rounded up to a multiple of 32, with zeros. TN keys are a block.
+// CAUSAL: no key behind a query. ZERO: a row without keys is 0, and not NaN. PLAIN: a score is the product as it is. KEEPS: the
+// logarithms of the sums of exponentials are stored, one a row, for the way back; they are inf for rows without keys.
+// PLAIN_WEIGHT: so is what values are multiplied by the exponential.
+template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, bool ZERO, bool PLAIN, bool KEEPS, bool PLAIN_WEIGHT>
+struct fuse_attention {
+    static constexpr int TM = 64 * GROUPS, STAGES = 2, COPIERS = 128;
+    // Where there are registers for them, queries stay there, so that the next ones are on their way early.
+    static constexpr bool STAYS = D <= 64 && GROUPS <= 2;
+    // Shared memory: queries, rings of blocks of keys and of values, barriers, the number of the tile and of the next one.
+    static constexpr int K_BYTES = TN * D * 2, V_BYTES = TN * DV * 2;
+    static constexpr int K_AT = TM * D * 2, V_AT = K_AT + STAGES * K_BYTES, Q_FULL = V_AT + STAGES * V_BYTES;
+    static constexpr int Q_EMPTY = Q_FULL + 8, K_FULL = Q_EMPTY + 8, K_EMPTY = K_FULL + 8 * STAGES,
+                         V_FULL = K_EMPTY + 8 * STAGES, V_EMPTY = V_FULL + 8 * STAGES, TILE = V_EMPTY + 8 * STAGES, NEXT = TILE + 4;
+    static __device__ __forceinline__ float never() { return __int_as_float(0xff800000); }
+    typedef fuse_query_tile<TM, TN, CAUSAL> Tile;
+
+    // The warpgroup that copies: blocks of keys and values from the last one on, tile after tile.
+    static __device__ __forceinline__ void produce(unsigned room, const fuse_matrices<T>& q, const fuse_matrices<T>& k,
+                                                   const fuse_matrices<T>& v, const fuse_attention_shape& shape, unsigned* counters)
+    {
+        fuse_lap<STAGES> ring;
+        volatile int* const numbers = (volatile int*)__cvta_shared_to_generic(room + TILE);
+        const int total = shape.tiles * shape.heads;
+        int number = blockIdx.x;
+        for (unsigned phase = 1;; phase ^= 1) {
+            fuse_await(room + Q_EMPTY, phase);
+            if (threadIdx.x == 0) {
+                numbers[0] = number;
+                fuse_arrive(room + Q_FULL);
+            }
+            if (number >= total) break;
+            const Tile tile(number, shape);
+            fuse_copy_rows<TM, D>(room, tile.in(q.from, q.strides, tile.m), q.strides.row, (int)shape.m - tile.m, (int)shape.depth);
+            fuse_arrive_behind_copies(room + Q_FULL);
+            int next = 0;
+            if (threadIdx.x == 0) next = gridDim.x + atomicAdd(counters, 1u);
+            for (int block = tile.blocks - 1; block >= 0; --block, ring.next()) {
+                const int n = block * TN, live = (int)shape.n - n, stage = ring.stage;
+                fuse_await(room + K_EMPTY + 8 * stage, ring.parity ^ 1);
+                fuse_copy_rows<TN, D>(room + K_AT + stage * K_BYTES, tile.in(k.from, k.strides, n), k.strides.row, live, (int)shape.depth);
+                fuse_arrive_behind_copies(room + K_FULL + 8 * stage);
+                fuse_await(room + V_EMPTY + 8 * stage, ring.parity ^ 1);
+                fuse_copy_rows<TN, DV>(room + V_AT + stage * V_BYTES, tile.in(v.from, v.strides, n), v.strides.row, live, (int)shape.columns);
+                fuse_arrive_behind_copies(room + V_FULL + 8 * stage);
+            }
+            if (threadIdx.x == 0) numbers[1] = next;
+            asm volatile("bar.sync 1, 128;" ::: "memory");
+            number = numbers[1];
+            asm volatile("bar.sync 1, 128;" ::: "memory");
+        }
+        fuse_arrive_behind_copies(room + Q_FULL);
+        // The last block to leave lets the counters be 0 again.
+        if (threadIdx.x == 0 && atomicAdd(counters + 1, 1u) == gridDim.x - 1) counters[0] = counters[1] = 0;
+    }
+
+    // The softmax of a thread's two rows as far as it has come, and by what the last larger score scales what was before it.
+    struct Rows { float largest[2], sum[2], scale[2]; };
+
+    // Scores become exponentials. EDGE: there may be keys that are none, or that are behind the query.
+    template <bool EDGE, class SCORE, class WEIGHT>
+    static __device__ __forceinline__ void soften(float (&s)[TN / 2], Rows& rows, const Tile& tile, int m, int n,
+                                                  const fuse_attention_shape& shape, float to_exp2, const SCORE& score, const WEIGHT& multipliers)
+    {
+        if (!PLAIN || EDGE) {
+#pragma unroll
+            for (int i = 0; i < TN / 2; ++i) {
+                const int row = m + i / 2 % 2 * 8, column = n + i / 4 * 8 + i % 2;
+                // Places that are none read like the last one that is.
+                if (!PLAIN) s[i] = score(tile.batch, s[i], min(row, (int)shape.m - 1), EDGE ? min(column, (int)shape.n - 1) : column);
+                if (EDGE && (column >= (int)shape.n || (CAUSAL && column > row))) s[i] = never();
+            }
+        }
+        // Several chains at a time, since a warp has its scheduler almost for itself.
+        constexpr int CHAINS = 4;
+        static_assert(TN / 8 >= CHAINS, "a chain has a pair of columns or more");
+        float part[2][CHAINS], shift[2];
+#pragma unroll
+        for (int j = 0; j < TN / 8; ++j)
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                const float two = fmaxf(s[4 * j + 2 * r], s[4 * j + 2 * r + 1]);
+                part[r][j % CHAINS] = j < CHAINS ? two : fmaxf(part[r][j % CHAINS], two);
+            }
+#pragma unroll
+        for (int r = 0; r < 2; ++r) part[r][0] = fmaxf(fmaxf(part[r][0], part[r][1]), fmaxf(part[r][2], part[r][3]));
+#pragma unroll
+        for (int stride = 1; stride < 4; stride *= 2)
+#pragma unroll
+            for (int r = 0; r < 2; ++r) part[r][0] = fmaxf(part[r][0], __shfl_xor_sync(~0u, part[r][0], stride));
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            const float largest = fmaxf(rows.largest[r], part[r][0]);
+            shift[r] = largest == never() ? 0.0f : largest * to_exp2;
+            rows.scale[r] = fuse_exp2(__fmaf_rn(rows.largest[r], to_exp2, -shift[r]));
+            rows.largest[r] = largest;
+        }
+#pragma unroll
+        for (int j = 0; j < TN / 8; ++j)
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                float* const pair = s + 4 * j + 2 * r;
+                pair[0] = fuse_exp2(__fmaf_rn(pair[0], to_exp2, -shift[r]));
+                pair[1] = fuse_exp2(__fmaf_rn(pair[1], to_exp2, -shift[r]));
+                const float two = pair[0] + pair[1];
+                part[r][j % CHAINS] = j < CHAINS ? two : part[r][j % CHAINS] + two;
+            }
+#pragma unroll
+        for (int r = 0; r < 2; ++r)
+            rows.sum[r] = __fmaf_rn(rows.sum[r], rows.scale[r], (part[r][0] + part[r][1]) + (part[r][2] + part[r][3]));
+#pragma unroll
+        for (int i = 0; !PLAIN_WEIGHT && i < TN / 2; ++i) {
+            const int row = m + i / 2 % 2 * 8, column = n + i / 4 * 8 + i % 2;
+            s[i] = multipliers.apply(tile.batch, i, s[i], min(row, (int)shape.m - 1), EDGE ? min(column, (int)shape.n - 1) : column);
+        }
+    }
+
+    static __device__ __forceinline__ void rescale(float (&o)[DV / 2], const Rows& rows)
+    {
+#pragma unroll
+        for (int i = 0; i < DV / 2; ++i) o[i] *= rows.scale[i / 2 % 2];
+    }
+
+    // A warpgroup that multiplies.
+    template <class SCORE, class WEIGHT>
+    static __device__ __forceinline__ void consume(unsigned room, const fuse_attention_shape& shape, TO* to, const fuse_heads& to_strides,
+                                                   float* sums, float to_exp2, const SCORE& score, const WEIGHT& weight)
+    {
+        const int group = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+        const auto release = [&](unsigned barrier) {
+            __syncwarp();
+            if (lane == 0) fuse_arrive(room + barrier);
+        };
+        fuse_left<T, TM, D, STAYS> queries;
+        fuse_lap<STAGES> k_ring, v_ring;
+        fuse_group_turns<GROUPS>::open(group);
+        for (unsigned phase = 0;; phase ^= 1) {
+            fuse_await(room + Q_FULL, phase);
+            const int number = *(volatile int*)__cvta_shared_to_generic(room + TILE);
+            if (number >= shape.tiles * shape.heads) break;
+            const Tile tile(number, shape);
+            queries.take(room, group);
+            if (STAYS) release(Q_EMPTY);
+            const int first = tile.m + group * 64, m = first + warp * 16 + lane / 4, n = lane % 4 * 2;
+            float s[TN / 2], o[DV / 2] = {};
+            unsigned p[TN / 4];
+            Rows rows = {{never(), never()}, {}, {}};
+            fuse_multipliers<TN / 2, false, WEIGHT> multipliers = {weight};
+            const auto look = [&](int block) {
+                if (!PLAIN_WEIGHT) multipliers.look(tile.batch, m, block * TN + n, (int)shape.m - 1, (int)shape.n - 1);
+            };
+            int block = tile.blocks - 1;
+            look(block);
+            fuse_await(room + K_FULL + 8 * k_ring.stage, k_ring.parity);
+            fuse_show_to_products();
+            queries.multiply(s, room + K_AT + k_ring.stage * K_BYTES);
+            fuse_products_wait<0>();
+            fuse_hold(s);
+            release(K_EMPTY + 8 * k_ring.stage);
+            k_ring.next();
+            soften<true>(s, rows, tile, m, block * TN + n, shape, to_exp2, score, multipliers);
+            fuse_narrow<T>(p, s);
+            // The scores of a block, and the values of the one before.
+            const auto step = [&](auto edge) {
+                look(block);
+                fuse_await(room + K_FULL + 8 * k_ring.stage, k_ring.parity);
+                fuse_await(room + V_FULL + 8 * v_ring.stage, v_ring.parity);
+                fuse_show_to_products();
+                fuse_group_turns<GROUPS>::await(group);
+                queries.multiply(s, room + K_AT + k_ring.stage * K_BYTES);
+                fuse_multiply_across<T, TN, DV>(o, p, room + V_AT + v_ring.stage * V_BYTES);
+                fuse_group_turns<GROUPS>::pass(group);
+                fuse_products_wait<1>();
+                fuse_hold(s);
+                release(K_EMPTY + 8 * k_ring.stage);
+                k_ring.next();
+                soften<decltype(edge)::value>(s, rows, tile, m, block * TN + n, shape, to_exp2, score, multipliers);
+                fuse_hold(s);
+                fuse_products_wait<0>();
+                fuse_hold(o);
+                release(V_EMPTY + 8 * v_ring.stage);
+                v_ring.next();
+                fuse_narrow<T>(p, s);
+                rescale(o, rows);
+            };
+            --block;
+            if (CAUSAL)
+                for (; block >= 0 && block * TN + TN - 1 > first; --block) step(fuse_bool<true>());
+            for (; block >= 0; --block) step(fuse_bool<false>());
+            if (!STAYS) release(Q_EMPTY);
+            fuse_await(room + V_FULL + 8 * v_ring.stage, v_ring.parity);
+            fuse_show_to_products();
+            fuse_multiply_across<T, TN, DV>(o, p, room + V_AT + v_ring.stage * V_BYTES);
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+#pragma unroll
+                for (int stride = 1; stride < 4; stride *= 2) rows.sum[r] += __shfl_xor_sync(~0u, rows.sum[r], stride);
+                rows.scale[r] = ZERO && rows.sum[r] == 0.0f ? 0.0f : 1.0f / rows.sum[r];
+                if (KEEPS && lane % 4 == 0 && m + 8 * r < (int)shape.m) {
+                    const float sum = (rows.largest[r] * to_exp2 + log2f(rows.sum[r])) * 0.693147181f;
+                    sums[fuse_rows_before(tile.batch, shape) + m + 8 * r] = rows.sum[r] == 0.0f ? -never() : sum;
+                }
+            }
+            fuse_products_wait<0>();
+            fuse_hold(o);
+            release(V_EMPTY + 8 * v_ring.stage);
+            v_ring.next();
+            rescale(o, rows);
+#pragma unroll
+            for (int r = 0; r < 2; ++r)
+                fuse_put_row(tile.in(to, to_strides, m + 8 * r), m + 8 * r < (int)shape.m ? (int)shape.columns : 0, o, r);
+        }
+    }
+
+    template <class SCORE, class WEIGHT>
+    static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, TO* to, const fuse_heads& to_strides,
+                                               float* sums, const fuse_attention_shape& shape, unsigned* counters, float factor,
+                                               const SCORE& score, const WEIGHT& weight)
+    {
+        extern __shared__ unsigned char fuse_memory[];
+        const unsigned room = (fuse_shared_at(fuse_memory) + 1023) / 1024 * 1024;
+        if (threadIdx.x == 0) {
+            fuse_barrier(room + Q_FULL, COPIERS + 1);
+            fuse_barrier(room + Q_EMPTY, 4 * GROUPS);
+            for (int s = 0; s < STAGES; ++s) {
+                fuse_barrier(room + K_FULL + 8 * s, COPIERS);
+                fuse_barrier(room + V_FULL + 8 * s, COPIERS);
+                fuse_barrier(room + K_EMPTY + 8 * s, 4 * GROUPS);
+                fuse_barrier(room + V_EMPTY + 8 * s, 4 * GROUPS);
+            }
+        }
+        __syncthreads();
+        // Registers that copying does not need go to those that multiply.
+        if (threadIdx.x < COPIERS) {
+            if (GROUPS == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+            if (GROUPS == 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
+            produce(room, q, k, v, shape, counters);
+        } else {
+            if (GROUPS == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+            if (GROUPS == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
+            // exp(x) = 2^(x log2(e))
+            consume(room, shape, to, to_strides, sums, factor * 1.44269504f, score, weight);
+        }
+    }
+};
+#endif
+
+#if defined(HEAD_KEYS)
+// The way back through attention without its matrix of weights: they are computed again from queries, keys and the logarithm of
+// each row's sum of exponentials (Dao et al., "FlashAttention", 2022). With weights P, what values are multiplied by W (P where
+// nothing is dropped), scores S and the result O = W V:
+//   dV = W^T dO,   dW = dO V^T,   dS = P (dP - d) where d = rowsum(P dP) = rowsum(O dO),   dQ = dS K,   dK = dS^T Q.
+// One kernel goes through the keys of some queries, for dQ and d, another one through the queries of some keys, for dK and dV; so
+// every sum has one order. What a block of threads is, and how it takes its tiles, is as on the way forward.
+
+// What a kernel's warpgroups tell each other: rows of the tile itself ("own") are there or done with, and stages of a ring are.
+template <int GROUPS, int STAGES> struct fuse_back_turns {
+    static constexpr int OWN_FULL = 0, OWN_EMPTY = 8, FULL = 16, EMPTY = FULL + 8 * STAGES, TILE = EMPTY + 8 * STAGES, NEXT = TILE + 4,
+                         BYTES = NEXT + 4;
+    unsigned room;
+
+    __device__ __forceinline__ void open() const
+    {
+        fuse_barrier(room + OWN_FULL, 128 + 1);
+        fuse_barrier(room + OWN_EMPTY, 4 * GROUPS);
+        for (int s = 0; s < STAGES; ++s) {
+            fuse_barrier(room + FULL + 8 * s, 128);
+            fuse_barrier(room + EMPTY + 8 * s, 4 * GROUPS);
+        }
+    }
+
+    __device__ __forceinline__ volatile int* numbers() const { return (volatile int*)__cvta_shared_to_generic(room + TILE); }
+
+    // The warpgroup that copies: the rows of a tile, and blocks of the others from the last one on, tile after tile.
+    template <class TILE_AT, class OWN, class BLOCK>
+    __device__ __forceinline__ void produce(const fuse_attention_shape& shape, unsigned* counters, const TILE_AT& at, const OWN& own,
+                                            const BLOCK& copy) const
+    {
+        fuse_lap<STAGES> ring;
+        const int total = shape.tiles * shape.heads;
+        int number = blockIdx.x;
+        for (unsigned phase = 1;; phase ^= 1) {
+            fuse_await(room + OWN_EMPTY, phase);
+            if (threadIdx.x == 0) {
+                numbers()[0] = number;
+                fuse_arrive(room + OWN_FULL);
+            }
+            if (number >= total) break;
+            const auto tile = at(number);
+            own(tile);
+            fuse_arrive_behind_copies(room + OWN_FULL);
+            int next = 0;
+            if (threadIdx.x == 0) next = gridDim.x + atomicAdd(counters, 1u);
+            for (int block = tile.blocks - 1; block >= tile.first; --block, ring.next()) {
+                fuse_await(room + EMPTY + 8 * ring.stage, ring.parity ^ 1);
+                copy(tile, block, (int)ring.stage);
+                fuse_arrive_behind_copies(room + FULL + 8 * ring.stage);
+            }
+            if (threadIdx.x == 0) numbers()[1] = next;
+            asm volatile("bar.sync 1, 128;" ::: "memory");
+            number = numbers()[1];
+            asm volatile("bar.sync 1, 128;" ::: "memory");
+        }
+        fuse_arrive_behind_copies(room + OWN_FULL);
+        // The last block to leave lets the counters be 0 again.
+        if (threadIdx.x == 0 && atomicAdd(counters + 1, 1u) == gridDim.x - 1) counters[0] = counters[1] = 0;
+    }
+
+    // A warp is done with what a barrier is about.
+    __device__ __forceinline__ void release(int barrier) const
+    {
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) fuse_arrive(room + barrier);
+    }
+};
+
+// Products of queries and keys that a thread has, and where they are: of every eight along the block two, in two lines eight apart.
+// TURNED: a line is a key's, otherwise a query's.
+template <int N, bool CAUSAL, bool PLAIN, bool PLAIN_WEIGHT, bool TURNED> struct fuse_back_scores {
+    const fuse_attention_shape& shape;
+    const int (&batch)[3];
+    int m, n;
+
+    __device__ __forceinline__ int query(int i) const { return m + (TURNED ? i / 4 * 8 + i % 2 : i / 2 % 2 * 8); }
+    __device__ __forceinline__ int key(int i) const { return n + (TURNED ? i / 2 % 2 * 8 : i / 4 * 8 + i % 2); }
+
+    // A program of a score or weight; places that are none read like the last one that is.
+    template <class PROGRAM, class... MORE>
+    __device__ __forceinline__ float run(const PROGRAM& program, int i, float x, MORE... more) const
+    {
+        return program(batch, x, more..., min(query(i), (int)shape.m - 1), min(key(i), (int)shape.n - 1));
+    }
+
+    // What weights and their gradients are multiplied by, looked up and used.
+    template <class MULTIPLIERS> __device__ __forceinline__ void look(MULTIPLIERS& by) const
+    {
+        if (!PLAIN_WEIGHT) by.look(batch, m, n, (int)shape.m - 1, (int)shape.n - 1);
+    }
+    template <class MULTIPLIERS> __device__ __forceinline__ float multiply(const MULTIPLIERS& by, int i, float x) const
+    {
+        return by.apply(batch, i, x, min(query(i), (int)shape.m - 1), min(key(i), (int)shape.n - 1));
+    }
+
+    // Products become weights. EDGE: there may be places that are none, or keys behind a query. `sums`: of place i, for exponents of 2.
+    template <bool EDGE, class SUMS, class SCORE>
+    __device__ __forceinline__ void to_weights(float (&s)[N], float (&products)[N], float to_exp2, const SUMS& sums, const SCORE& score) const
+    {
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+            products[i] = s[i];
+            if (!PLAIN) s[i] = run(score, i, s[i]);
+            s[i] = fuse_exp2(__fmaf_rn(s[i], to_exp2, -sums(i)));
+            if (EDGE && (key(i) >= (int)shape.n || query(i) >= (int)shape.m || (CAUSAL && key(i) > query(i)))) s[i] = 0.0f;
+        }
+    }
+
+    // What values are multiplied by.
+    template <class T, class MULTIPLIERS> __device__ __forceinline__ void narrow(unsigned (&w)[N / 2], const float (&p)[N], const MULTIPLIERS& by) const
+    {
+#pragma unroll
+        for (int i = 0; i < N; i += 2) {
+            const float first = PLAIN_WEIGHT ? p[i] : multiply(by, i, p[i]);
+            w[i / 2] = fuse_element<T>::pair(first, PLAIN_WEIGHT ? p[i + 1] : multiply(by, i + 1, p[i + 1]));
+        }
+    }
+
+    // Weights become the gradients of products, but for the factor; `of`: the rowsum(O dO) of place i.
+    template <class OF, class MULTIPLIERS, class SCORE>
+    __device__ __forceinline__ void to_gradients(float (&p)[N], const float (&d)[N], const float (&products)[N], const OF& of,
+                                                 const MULTIPLIERS& by, const SCORE& score) const
+    {
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+            p[i] *= (PLAIN_WEIGHT ? d[i] : multiply(by, i, d[i])) - of(i);
+            if (!PLAIN) p[i] = run(score, i, p[i], products[i]);
+        }
+    }
+};
+
+// dQ and d, for 64 queries a group of GROUPS, by blocks of TN keys; D and DV are the depth of queries and the columns of values,
+// rounded up to a multiple of 32. The flags are those of the way forward.
+template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, bool PLAIN, bool PLAIN_WEIGHT> struct fuse_attention_dq {
+    static constexpr int TM = 64 * GROUPS, STAGES = 3;
+    static constexpr bool STAYS = 2 * TN + 3 * D + DV <= 384;
+    static constexpr int K_BYTES = TN * D * 2, V_BYTES = TN * DV * 2;
+    static constexpr int DO_AT = TM * D * 2, K_AT = DO_AT + TM * DV * 2, V_AT = K_AT + STAGES * K_BYTES, TURNS = V_AT + STAGES * V_BYTES;
+    typedef fuse_back_turns<GROUPS, STAGES> Turns;
+    typedef fuse_back_scores<TN / 2, CAUSAL, PLAIN, PLAIN_WEIGHT, false> Scores;
+    struct Tile : fuse_query_tile<TM, TN, CAUSAL> {
+        using fuse_query_tile<TM, TN, CAUSAL>::fuse_query_tile;
+        static constexpr int first = 0;
+    };
+
+    // The sum of O dO along a row, by the four threads that have it.
+    static __device__ __forceinline__ float inner(const T* o, const T* d_o, int columns)
+    {
+        float sum = 0.0f;
+#pragma unroll
+        for (int c = 0; c < DV; c += 32) {
+            const int at = c + threadIdx.x % 4 * 8;
+            if (at >= columns) break;
+            const uint4 x = *(const uint4*)(o + at), y = *(const uint4*)(d_o + at);
+#pragma unroll
+            for (int k = 0; k < 8; ++k) sum = __fmaf_rn(fuse_to_compute(((const T*)&x)[k]), fuse_to_compute(((const T*)&y)[k]), sum);
+        }
+#pragma unroll
+        for (int stride = 1; stride < 4; stride *= 2) sum += __shfl_xor_sync(~0u, sum, stride);
+        return sum;
+    }
+
+    template <class SCORE, class OF_WEIGHT, class OF_SCORE>
+    static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, fuse_matrices<T> o, fuse_matrices<T> d_o,
+                                               const float* sums, float* inners, TO* to, const fuse_heads& to_strides,
+                                               const fuse_attention_shape& shape, unsigned* counters, float factor, const SCORE& score,
+                                               const OF_WEIGHT& of_weight, const OF_SCORE& of_score)
+    {
+        extern __shared__ unsigned char fuse_memory[];
+        const unsigned room = (fuse_shared_at(fuse_memory) + 1023) / 1024 * 1024;
+        const Turns turns = {room + TURNS};
+        if (threadIdx.x == 0) turns.open();
+        __syncthreads();
+        if (threadIdx.x < 128) {
+            if (GROUPS == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+            const auto at = [&](int number) { return Tile(number, shape); };
+            const auto own = [&](const Tile& tile) {
+                const int rows = (int)shape.m - tile.m;
+                fuse_copy_rows<TM, D>(room, tile.in(q.from, q.strides, tile.m), q.strides.row, rows, (int)shape.depth);
+                fuse_copy_rows<TM, DV>(room + DO_AT, tile.in(d_o.from, d_o.strides, tile.m), d_o.strides.row, rows, (int)shape.columns);
+            };
+            turns.produce(shape, counters, at, own, [&](const Tile& tile, int block, int stage) {
+                const int n = block * TN, rows = (int)shape.n - n;
+                fuse_copy_rows<TN, D>(room + K_AT + stage * K_BYTES, tile.in(k.from, k.strides, n), k.strides.row, rows, (int)shape.depth);
+                fuse_copy_rows<TN, DV>(room + V_AT + stage * V_BYTES, tile.in(v.from, v.strides, n), v.strides.row, rows, (int)shape.columns);
+            });
+        } else {
+            if (GROUPS == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+            const int group = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+            fuse_left<T, TM, D, STAYS> queries;
+            fuse_left<T, TM, DV, STAYS> of_results;
+            const float to_exp2 = factor * 1.44269504f;
+            fuse_group_turns<GROUPS>::open(group);
+            fuse_lap<STAGES> ring;
+            for (unsigned phase = 0;; phase ^= 1) {
+                fuse_await(turns.room + Turns::OWN_FULL, phase);
+                const int number = turns.numbers()[0];
+                if (number >= shape.tiles * shape.heads) break;
+                const Tile tile(number, shape);
+                const int first = tile.m + group * 64, m = first + warp * 16 + lane / 4;
+                float s[TN / 2], products[TN / 2], d[TN / 2], sum[D / 2] = {}, line_sum[2] = {}, line_inner[2] = {};
+                unsigned narrow[TN / 4];
+                const auto scores = [&](int block) { return Scores{shape, tile.batch, m, block * TN + lane % 4 * 2}; };
+                const auto sum_of = [&](int i) { return line_sum[i / 2 % 2]; };
+                const auto inner_of = [&](int i) { return line_inner[i / 2 % 2]; };
+                const auto await_block = [&] {
+                    fuse_await(turns.room + Turns::FULL + 8 * ring.stage, ring.parity);
+                    fuse_show_to_products();
+                };
+                const auto multiply = [&] {
+                    queries.multiply(s, room + K_AT + ring.stage * K_BYTES);
+                    of_results.multiply(d, room + V_AT + ring.stage * V_BYTES);
+                };
+                fuse_multipliers<TN / 2, false, OF_WEIGHT> by = {of_weight};
+                int block = tile.blocks - 1;
+                scores(block).look(by);
+                queries.take(room, group);
+                of_results.take(room + DO_AT, group);
+                if (STAYS) turns.release(Turns::OWN_EMPTY);
+                await_block();
+                multiply();
+                const long long before = fuse_rows_before(tile.batch, shape);
+#pragma unroll
+                for (int r = 0; r < 2; ++r) {
+                    const int row = min(m + 8 * r, (int)shape.m - 1);
+                    line_sum[r] = sums[before + row] * 1.44269504f;
+                    line_inner[r] = inner(tile.in(o.from, o.strides, row), tile.in(d_o.from, d_o.strides, row), (int)shape.columns);
+                    if (lane % 4 == 0 && m + 8 * r < (int)shape.m) inners[before + row] = line_inner[r];
+                }
+                fuse_products_wait<1>();
+                fuse_hold(s);
+                scores(block).template to_weights<true>(s, products, to_exp2, sum_of, score);
+                fuse_products_wait<0>();
+                fuse_hold(d);
+                scores(block).to_gradients(s, d, products, inner_of, by, of_score);
+                fuse_narrow<T>(narrow, s);
+                int last = ring.stage;
+                ring.next();
+                // The gradients of a block, and the sum of the one before.
+                const auto step = [&](auto edge) {
+                    scores(block).look(by);
+                    await_block();
+                    fuse_group_turns<GROUPS>::await(group);
+                    multiply();
+                    fuse_multiply_across<T, TN, D>(sum, narrow, room + K_AT + last * K_BYTES);
+                    fuse_group_turns<GROUPS>::pass(group);
+                    fuse_products_wait<2>();
+                    fuse_hold(s);
+                    scores(block).template to_weights<decltype(edge)::value>(s, products, to_exp2, sum_of, score);
+                    fuse_products_wait<1>();
+                    fuse_hold(d);
+                    scores(block).to_gradients(s, d, products, inner_of, by, of_score);
+                    fuse_hold(s);
+                    fuse_products_wait<0>();
+                    fuse_hold(sum);
+                    turns.release(Turns::EMPTY + 8 * last);
+                    fuse_narrow<T>(narrow, s);
+                    last = ring.stage;
+                    ring.next();
+                };
+                --block;
+                if (CAUSAL)
+                    for (; block >= 0 && block * TN + TN - 1 > first; --block) step(fuse_bool<true>());
+                for (; block >= 0; --block) step(fuse_bool<false>());
+                if (!STAYS) turns.release(Turns::OWN_EMPTY);
+                fuse_multiply_across<T, TN, D>(sum, narrow, room + K_AT + last * K_BYTES);
+                fuse_products_wait<0>();
+                fuse_hold(sum);
+                turns.release(Turns::EMPTY + 8 * last);
+#pragma unroll
+                for (int i = 0; i < D / 2; ++i) sum[i] *= factor;
+#pragma unroll
+                for (int r = 0; r < 2; ++r)
+                    fuse_put_row(tile.in(to, to_strides, m + 8 * r), m + 8 * r < (int)shape.m ? (int)shape.depth : 0, sum, r);
+            }
+        }
+    }
+};
+
+// dK and dV, for 64 keys a group of GROUPS, by blocks of TM queries.
+template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, bool PLAIN, bool PLAIN_WEIGHT> struct fuse_attention_dkv {
+    static constexpr int TN = 64 * GROUPS, STAGES = 3;
+    // Where there are registers for it, products with the weights of a block run while those of the next one are computed.
+    static constexpr bool AHEAD = D + DV + 3 * TM <= 352, STAYS = D + DV <= 128;
+    static constexpr int Q_BYTES = TM * D * 2, DO_BYTES = TM * DV * 2, ROW_BYTES = TM * 8;
+    static constexpr int V_AT = TN * D * 2, Q_AT = V_AT + TN * DV * 2, DO_AT = Q_AT + STAGES * Q_BYTES, ROWS_AT = DO_AT + STAGES * DO_BYTES,
+                         TURNS = ROWS_AT + STAGES * ROW_BYTES;
+    typedef fuse_back_turns<GROUPS, STAGES> Turns;
+    typedef fuse_back_scores<TM / 2, CAUSAL, PLAIN, PLAIN_WEIGHT, true> Scores;
+    // TN keys from m on, and blocks of queries from the first one that sees any.
+    struct Tile : fuse_query_tile<TN, TM, false> {
+        int first;
+        __device__ __forceinline__ Tile(int number, const fuse_attention_shape& shape) : fuse_query_tile<TN, TM, false>(number, shape)
+        {
+            first = CAUSAL ? this->m / TM : 0;
+            this->blocks = ((int)shape.m + TM - 1) / TM;
+        }
+    };
+
+    // Copies a number of each of the TM rows.
+    static __device__ __forceinline__ void copy_numbers(unsigned to, const float* from, int rows, int threads_before)
+    {
+#pragma unroll
+        for (int row = threadIdx.x - threads_before; row < TM; row += 128)
+            if (row >= 0) asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+                                       :: "r"(to + row * 4), "l"(from + (row < rows ? row : 0)), "r"(row < rows ? 4 : 0) : "memory");
+    }
+
+    template <class SCORE, class WEIGHT, class OF_WEIGHT, class OF_SCORE>
+    static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, fuse_matrices<T> d_o, const float* sums,
+                                               const float* inners, TO* to_k, const fuse_heads& to_k_strides, TO* to_v,
+                                               const fuse_heads& to_v_strides, const fuse_attention_shape& shape, unsigned* counters,
+                                               float factor, const SCORE& score, const WEIGHT& weight, const OF_WEIGHT& of_weight,
+                                               const OF_SCORE& of_score)
+    {
+        extern __shared__ unsigned char fuse_memory[];
+        const unsigned room = (fuse_shared_at(fuse_memory) + 1023) / 1024 * 1024;
+        const Turns turns = {room + TURNS};
+        if (threadIdx.x == 0) turns.open();
+        __syncthreads();
+        if (threadIdx.x < 128) {
+            if (GROUPS == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+            const auto at = [&](int number) { return Tile(number, shape); };
+            const auto own = [&](const Tile& tile) {
+                const int rows = (int)shape.n - tile.m;
+                fuse_copy_rows<TN, D>(room, tile.in(k.from, k.strides, tile.m), k.strides.row, rows, (int)shape.depth);
+                fuse_copy_rows<TN, DV>(room + V_AT, tile.in(v.from, v.strides, tile.m), v.strides.row, rows, (int)shape.columns);
+            };
+            turns.produce(shape, counters, at, own, [&](const Tile& tile, int block, int stage) {
+                const int m = block * TM, rows = (int)shape.m - m;
+                const long long before = fuse_rows_before(tile.batch, shape) + m;
+                const unsigned numbers = room + ROWS_AT + stage * ROW_BYTES;
+                fuse_copy_rows<TM, D>(room + Q_AT + stage * Q_BYTES, tile.in(q.from, q.strides, m), q.strides.row, rows, (int)shape.depth);
+                fuse_copy_rows<TM, DV>(room + DO_AT + stage * DO_BYTES, tile.in(d_o.from, d_o.strides, m), d_o.strides.row, rows, (int)shape.columns);
+                copy_numbers(numbers, sums + before, rows, 0);
+                copy_numbers(numbers + TM * 4, inners + before, rows, TM % 128);
+            });
+        } else {
+            if (GROUPS == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+            const int group = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+            fuse_left<T, TN, D, STAYS> keys;
+            fuse_left<T, TN, DV, STAYS> values;
+            const float to_exp2 = factor * 1.44269504f;
+            if (AHEAD) fuse_group_turns<GROUPS>::open(group);
+            fuse_lap<STAGES> ring;
+            for (unsigned phase = 0;; phase ^= 1) {
+                fuse_await(turns.room + Turns::OWN_FULL, phase);
+                const int number = turns.numbers()[0];
+                if (number >= shape.tiles * shape.heads) break;
+                const Tile tile(number, shape);
+                const int first = tile.m + group * 64, n = first + warp * 16 + lane / 4;
+                float s[TM / 2], products[TM / 2], d[TM / 2], of_keys[D / 2] = {}, of_values[DV / 2] = {};
+                unsigned weights[TM / 4], gradients[TM / 4];
+                const auto scores = [&](int block) { return Scores{shape, tile.batch, block * TM + lane % 4 * 2, n}; };
+                fuse_multipliers<TM / 2, true, WEIGHT> to = {weight};
+                fuse_multipliers<TM / 2, true, OF_WEIGHT> of = {of_weight};
+                // What is dropped is dropped on the way back, too.
+                const auto& by = fuse_first_if_same(to, of);
+                const auto look = [&](int block) {
+                    scores(block).look(to);
+                    if ((const void*)&by != (const void*)&to) scores(block).look(of);
+                };
+                float numbers[TM / 4];
+                const auto take_numbers = [&](int from) {
+                    const unsigned at = room + ROWS_AT + ring.stage * ROW_BYTES + from * 4 + lane % 4 * 8;
+#pragma unroll
+                    for (int j = 0; j < TM / 8; ++j)
+                        asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(numbers[2 * j]), "=f"(numbers[2 * j + 1]) : "r"(at + j * 32) : "memory");
+                };
+                const auto sum_of = [&](int i) { return numbers[i / 4 * 2 + i % 2] * 1.44269504f; };
+                const auto inner_of = [&](int i) { return numbers[i / 4 * 2 + i % 2]; };
+                const auto await_block = [&] {
+                    fuse_await(turns.room + Turns::FULL + 8 * ring.stage, ring.parity);
+                    fuse_show_to_products();
+                };
+                const auto multiply_keys = [&] { keys.multiply(s, room + Q_AT + ring.stage * Q_BYTES); };
+                const auto multiply_values = [&] { values.multiply(d, room + DO_AT + ring.stage * DO_BYTES); };
+                const auto add_to_keys = [&](int stage) {
+                    fuse_multiply_across<T, TM, D>(of_keys, gradients, room + Q_AT + stage * Q_BYTES);
+                };
+                const auto add_to_values = [&](int stage) {
+                    fuse_multiply_across<T, TM, DV>(of_values, weights, room + DO_AT + stage * DO_BYTES);
+                };
+                int block = tile.blocks - 1, last = 0;
+                keys.take(room, group);
+                values.take(room + V_AT, group);
+                if (STAYS) turns.release(Turns::OWN_EMPTY);
+                // A block by itself.
+                const auto alone = [&](auto edge) {
+                    look(block);
+                    await_block();
+                    multiply_keys();
+                    multiply_values();
+                    take_numbers(0);
+                    fuse_products_wait<1>();
+                    fuse_hold(s);
+                    scores(block).template to_weights<decltype(edge)::value>(s, products, to_exp2, sum_of, score);
+                    scores(block).template narrow<T>(weights, s, to);
+                    if (!AHEAD) add_to_values(ring.stage);
+                    take_numbers(TM);
+                    fuse_products_wait<AHEAD ? 0 : 1>();
+                    fuse_hold(d);
+                    scores(block).to_gradients(s, d, products, inner_of, by, of_score);
+                    fuse_narrow<T>(gradients, s);
+                    if (!AHEAD) {
+                        add_to_keys(ring.stage);
+                        fuse_products_wait<0>();
+                        fuse_hold(of_values);
+                        fuse_hold(of_keys);
+                        turns.release(Turns::EMPTY + 8 * ring.stage);
+                    }
+                    last = ring.stage;
+                    ring.next();
+                };
+                // The weights and gradients of a block, and the sums of the one before.
+                const auto step = [&](auto edge) {
+                    if (!AHEAD) return alone(edge);
+                    look(block);
+                    await_block();
+                    fuse_group_turns<GROUPS>::await(group);
+                    multiply_keys();
+                    add_to_values(last);
+                    multiply_values();
+                    add_to_keys(last);
+                    fuse_group_turns<GROUPS>::pass(group);
+                    take_numbers(0);
+                    fuse_products_wait<3>();
+                    fuse_hold(s);
+                    scores(block).template to_weights<decltype(edge)::value>(s, products, to_exp2, sum_of, score);
+                    fuse_hold(s);
+                    fuse_products_wait<2>();
+                    fuse_hold(of_values);
+                    scores(block).template narrow<T>(weights, s, to);
+                    take_numbers(TM);
+                    fuse_products_wait<1>();
+                    fuse_hold(d);
+                    scores(block).to_gradients(s, d, products, inner_of, by, of_score);
+                    fuse_hold(s);
+                    fuse_products_wait<0>();
+                    fuse_hold(of_keys);
+                    turns.release(Turns::EMPTY + 8 * last);
+                    fuse_narrow<T>(gradients, s);
+                    last = ring.stage;
+                    ring.next();
+                };
+                if (block >= tile.first) {
+                    alone(fuse_bool<true>());
+                    --block;
+                    for (; block >= tile.first && (!CAUSAL || block * TM >= first + 63); --block) step(fuse_bool<false>());
+                    if (CAUSAL)
+                        for (; block >= tile.first; --block) step(fuse_bool<true>());
+                    if (AHEAD) {
+                        add_to_values(last);
+                        add_to_keys(last);
+                        fuse_products_wait<0>();
+                        fuse_hold(of_values);
+                        fuse_hold(of_keys);
+                        turns.release(Turns::EMPTY + 8 * last);
+                    }
+                }
+                if (!STAYS) turns.release(Turns::OWN_EMPTY);
+#pragma unroll
+                for (int i = 0; i < D / 2; ++i) of_keys[i] *= factor;
+#pragma unroll
+                for (int r = 0; r < 2; ++r) {
+                    const bool live = n + 8 * r < (int)shape.n;
+                    fuse_put_row(tile.in(to_k, to_k_strides, n + 8 * r), live ? (int)shape.depth : 0, of_keys, r);
+                    fuse_put_row(tile.in(to_v, to_v_strides, n + 8 * r), live ? (int)shape.columns : 0, of_values, r);
+                }
+            }
+        }
+    }
+};
+#endif
+
+#if defined(HEAD_KEYS)
+// Attention of floats in one kernel, by the scheme of "attention.cuh" and with the products of "thirds.cuh": every float is three
+// bfloat16, the six largest products of parts are summed over 16 inner positions on tensor cores, and those sums are added up with
+// rounding. So are the weights, which are not normalised before the end.
+//
+// Four warps read keys and values, split them and fill a ring with pieces of 32 inner positions. GROUPS warpgroups have 64 queries
+// each: their parts lie in shared memory as a thread needs them, the weights are split in registers. They take turns at giving tensor
+// cores work, so that the softmax of one runs beside the products of the other.
+//
+// A piece with values that parts do not hold (below 2^-100, from 2^60 on, not finite) is multiplied in float arithmetic, and tensor
+// cores find zeros in its place.
+
+// The least and the largest of the first parts met, by the bits of their size; 0 is none.
+struct fuse_range {
+    unsigned least = ~0u, most = 0;
+    __device__ __forceinline__ void meet(unsigned pair)
+    {
+        pair &= 0x7fff7fffu;
+        unsigned below;
+        asm("add.u16x2 %0, %1, %2;" : "=r"(below) : "r"(pair), "r"(~0u));
+        asm("min.u16x2 %0, %0, %1;" : "+r"(least) : "r"(below));
+        asm("max.u16x2 %0, %0, %1;" : "+r"(most) : "r"(pair));
+    }
+    __device__ __forceinline__ bool is_odd() const
+    {
+        return min(least & 0xffff, least >> 16) < 27u << 7 || max(most & 0xffff, most >> 16) >= 187u << 7;
+    }
+};
+
+// Queries and keys are D deep, values have DV columns; both are rounded up to a multiple of 32, with zeros. TN keys are a block.
+// CAUSAL: no key behind a query. ZERO: a row without keys is 0, and not NaN. PLAIN: a score is the product as it is. KEEPS: writes
+// the logarithm of a row's sum of exponentials. PLAIN_WEIGHT: nothing becomes of a weight before the second product.
+template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, bool ZERO, bool PLAIN, bool KEEPS, bool PLAIN_WEIGHT>
+struct fuse_attention_floats {
+    static_assert(TN == 64, "scores of a block are the sums of one product");
+    static constexpr int TM = 64 * GROUPS, FEEDERS = 128, STEPS = D / 16;
+    // Columns of values that are summed at a time.
+    static constexpr int WIDE = DV % 64 == 0 ? 64 : DV % 48 == 0 ? 48 : 32, WIDES = DV / WIDE;
+    static constexpr int KEY_PIECES = D / 32, VALUE_PIECES = TN / 32 * WIDES, PIECES = KEY_PIECES + VALUE_PIECES;
+    // 16 bytes of a key's neighbours along the depth, or of a column's along the keys, lie next to each other, and the next 16 so
+    // far on, for keys in different banks.
+    static constexpr int K_NEXT = TN * 16 + 64, V_NEXT = WIDE * 16, PIECE = 2 * 3 * 2 * K_NEXT;
+    static constexpr int QUERIES = GROUPS * STEPS * 3 * 128 * 16, RAW = TN * 32 * 4;
+    // As many pieces as there is room for.
+    static constexpr int ROOM = 229376, MOST = (ROOM - QUERIES - FEEDERS / 32 * RAW) / PIECE;
+    static constexpr int STAGES = MOST < 12 ? MOST : 12;
+    typedef fuse_query_tile<TM, TN, CAUSAL> Tile;
+    static __device__ __forceinline__ float never() { return __int_as_float(0xff800000); }
+
+    struct Shared {
+        uint4 queries[GROUPS][STEPS][3][128];
+        unsigned char raw[FEEDERS / 32][RAW];
+        unsigned char piece[STAGES][PIECE];
+        fuse_ring<STAGES> ring;
+        // Of every piece the number of its tile, and its own number if it is odd.
+        int tile[STAGES];
+        unsigned odd[STAGES];
+        int next;
+    };
+
+    // Splits eight values and writes their parts.
+    template <int NEXT> static __device__ __forceinline__ void split(unsigned char* to, const float (&of)[8], fuse_range& range)
+    {
+        unsigned parts[3][4];
+#pragma unroll
+        for (int pair = 0; pair < 4; ++pair) {
+            fuse_third_pair(parts, pair, of[2 * pair], of[2 * pair + 1]);
+            range.meet(parts[0][pair]);
+        }
+#pragma unroll
+        for (int part = 0; part < 3; ++part)
+            *(uint4*)(to + part * 2 * NEXT) = make_uint4(parts[part][0], parts[part][1], parts[part][2], parts[part][3]);
+    }
+
+    // Half a piece of TN keys, 16 deep. A lane copies what it will read: of every sixteen keys two lanes have one.
+    static __device__ __forceinline__ void copy_keys(unsigned to, const T* from, long long stride, int live, int left)
+    {
+        const int lane = threadIdx.x % 32, first = lane / 2;
+        const T* at = from + first * stride + lane % 2 * 8;
+        left -= lane % 2 * 8;
+        to += lane * 16;
+#pragma unroll
+        for (int k = 0; k < 4; ++k, at += 16 * stride)
+#pragma unroll
+            for (int four = 0; four < 2; ++four) {
+                const bool there = first + 16 * k < live && four * 4 < left;
+                fuse_copy(to + (k * 2 + four) * 512, there ? at + four * 4 : from, there);
+            }
+    }
+
+    // Half a piece of WIDE columns of 16 values, row by row.
+    static __device__ __forceinline__ void copy_values(unsigned to, const T* from, long long stride, int live, int columns)
+    {
+        constexpr int CHUNKS = WIDE / 4;
+#pragma unroll
+        for (int k = 0; k < WIDE / 8; ++k) {
+            const int chunk = threadIdx.x % 32 + 32 * k, row = chunk / CHUNKS, column = chunk % CHUNKS * 4;
+            const bool there = row < live && column < columns;
+            fuse_copy(to + chunk * 16, there ? from + row * stride + column : from, there);
+        }
+    }
+
+    // What a lane splits of half a piece: eight neighbours of a key, or eight values of a column, at a time.
+    static __device__ __forceinline__ void read_keys(float (&of)[4][8], const unsigned char* from)
+    {
+#pragma unroll
+        for (int k = 0; k < 4; ++k)
+#pragma unroll
+            for (int four = 0; four < 8; four += 4) {
+                const float4 x = *(const float4*)(from + (k * 2 + four / 4) * 512 + threadIdx.x % 32 * 16);
+                of[k][four] = x.x, of[k][four + 1] = x.y, of[k][four + 2] = x.z, of[k][four + 3] = x.w;
+            }
+    }
+
+    static __device__ __forceinline__ void read_values(float (&of)[4][8], const unsigned char* from)
+    {
+#pragma unroll
+        for (int k = 0; k < WIDE / 16; ++k) {
+            const int pack = threadIdx.x % 32 + 32 * k, column = pack % WIDE, eight = pack / WIDE;
+#pragma unroll
+            for (int e = 0; e < 8; ++e) of[k][e] = ((const float*)from)[(eight * 8 + e) * WIDE + column];
+        }
+    }
+
+    // The warps that bring keys and values, each every fourth piece; the next one is on its way while the last one is split.
+    static __device__ __forceinline__ void feed(Shared& shared, const fuse_matrices<T>& k, const fuse_matrices<T>& v,
+                                                const fuse_attention_shape& shape, unsigned* counters)
+    {
+        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, total = shape.tiles * shape.heads;
+        unsigned char* const raw = shared.raw[warp];
+        unsigned stage = warp, parity = 1, number = warp + 1;
+        int at = warp, tile_number = blockIdx.x;
+        const auto begin = [&] {
+            shared.ring.await(shared.ring.empty[stage], parity);
+            if (lane == 0) shared.tile[stage] = tile_number;
+        };
+        const auto end = [&] {
+            // What was written is read by tensor cores.
+            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+            shared.ring.arrive(shared.ring.full[stage]);
+        };
+        for (; tile_number < total;) {
+            const Tile tile(tile_number, shape);
+            int next = 0;
+            if (threadIdx.x == 0) next = gridDim.x + atomicAdd(counters, 1u);
+            const T* const keys = tile.in(k.from, k.strides, 0);
+            const T* const values = tile.in(v.from, v.strides, 0);
+            const int pieces = tile.blocks * PIECES;
+            // Brings half a piece, if there is one.
+            const auto copy = [&](int half) {
+                if (at < pieces) {
+                    const int back = at / PIECES, piece = at - back * PIECES, n = (tile.blocks - 1 - back) * TN;
+                    const unsigned to = fuse_shared_at(raw) + half * (RAW / 2);
+                    if (piece < KEY_PIECES) {
+                        const int d = piece * 32 + half * 16;
+                        const bool there = d < (int)shape.depth;
+                        copy_keys(to, keys + n * k.strides.row + (there ? d : 0), k.strides.row, there ? (int)shape.n - n : 0, (int)shape.depth - d);
+                    } else {
+                        const int of = piece - KEY_PIECES, column = of % WIDES * WIDE, first = n + of / WIDES * 32 + half * 16;
+                        const bool there = first < (int)shape.n && column < (int)shape.columns;
+                        copy_values(to, there ? values + first * v.strides.row + column : values, v.strides.row, there ? (int)shape.n - first : 0,
+                                    (int)shape.columns - column);
+                    }
+                }
+                asm volatile("cp.async.commit_group;" ::: "memory");
+            };
+            copy(0);
+            copy(1);
+            while (at < pieces) {
+                begin();
+                unsigned char* const piece = shared.piece[stage];
+                const bool of_keys = at % PIECES < KEY_PIECES;
+                fuse_range range;
+                at += 4;
+#pragma unroll 1
+                for (int half = 0; half < 2; ++half) {
+                    float of[4][8];
+                    const unsigned char* const from = raw + half * (RAW / 2);
+                    asm volatile("cp.async.wait_group 1;" ::: "memory");
+                    __syncwarp();
+                    if (of_keys) read_keys(of, from);
+                    else read_values(of, from);
+                    __syncwarp();
+                    copy(half);
+                    if (of_keys) {
+                        unsigned char* const to = piece + half * 6 * K_NEXT + lane % 2 * K_NEXT + lane / 2 * 16;
+#pragma unroll
+                        for (int k = 0; k < 4; ++k) split<K_NEXT>(to + k * 16 * 16, of[k], range);
+                    } else {
+#pragma unroll
+                        for (int k = 0; k < WIDE / 16; ++k) {
+                            const int pack = lane + 32 * k;
+                            split<V_NEXT>(piece + half * 6 * V_NEXT + pack / WIDE * V_NEXT + pack % WIDE * 16, of[k], range);
+                        }
+                    }
+                }
+                const bool is_odd = __any_sync(~0u, range.is_odd());
+                __syncwarp();
+                if (is_odd)
+#pragma unroll 1
+                    for (int zero = lane * 16; zero < PIECE; zero += 32 * 16) *(uint4*)(piece + zero) = make_uint4(0, 0, 0, 0);
+                if (lane == 0) shared.odd[stage] = is_odd ? number : 0;
+                end();
+                number += 4, stage += 4;
+                if (stage >= STAGES) stage -= STAGES, parity ^= 1;
+            }
+            at -= pieces;
+            if (threadIdx.x == 0) shared.next = next;
+            asm volatile("bar.sync 1, 128;" ::: "memory");
+            tile_number = *(volatile int*)&shared.next;
+            asm volatile("bar.sync 1, 128;" ::: "memory");
+        }
+        // The end is a piece too.
+        if (at == 0) {
+            begin();
+            end();
+        }
+        // The last block to leave lets the counters be 0 again.
+        if (threadIdx.x == 0 && atomicAdd(counters + 1, 1u) == gridDim.x - 1) counters[0] = counters[1] = 0;
+    }
+
+    // What a thread of those that multiply is: it has two rows, eight apart, and of every eight columns two.
+    struct Thread {
+        int group, row, column, m;
+        Tile tile;
+
+        __device__ __forceinline__ Thread(int number, const fuse_attention_shape& shape)
+            : group(threadIdx.x / 128 - 1), row(threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4), column(threadIdx.x % 4 * 2), tile(number, shape)
+        {
+            m = tile.m + group * 64 + row;
+        }
+    };
+
+    // Reads queries and leaves their parts where this thread will read them again. Whether any of this warp is odd.
+    static __device__ __forceinline__ bool take_queries(uint4 (*to)[3][128], const fuse_matrices<T>& q, const Thread& thread, const fuse_attention_shape& shape)
+    {
+        fuse_range range;
+        float2 of[STEPS][4];
+#pragma unroll
+        for (int step = 0; step < STEPS; ++step)
+#pragma unroll
+            for (int pair = 0; pair < 4; ++pair) {
+                const int m = thread.m + pair % 2 * 8, d = step * 16 + pair / 2 * 8 + thread.column;
+                const T* from = thread.tile.in(q.from, q.strides, m) + d;
+                of[step][pair] = m < (int)shape.m && d < (int)shape.depth ? *(const float2*)from : make_float2(0, 0);
+            }
+#pragma unroll
+        for (int step = 0; step < STEPS; ++step) {
+            unsigned parts[3][4];
+#pragma unroll
+            for (int pair = 0; pair < 4; ++pair) {
+                fuse_third_pair(parts, pair, of[step][pair].x, of[step][pair].y);
+                range.meet(parts[0][pair]);
+            }
+#pragma unroll
+            for (int part = 0; part < 3; ++part)
+                to[step][part][threadIdx.x % 128] = make_uint4(parts[part][0], parts[part][1], parts[part][2], parts[part][3]);
+        }
+        return __any_sync(~0u, range.is_odd());
+    }
+
+    // The six products of parts.
+    template <int N> static __device__ __forceinline__ void multiply_parts(float (&sum)[N], const unsigned (&left)[3][4], const unsigned char* right, int next)
+    {
+        const unsigned long long right_0 = fuse_pieces(right, next, 128), right_1 = right_0 + 2 * next / 16, right_2 = right_1 + 2 * next / 16;
+        fuse_wgmma_begin();
+        fuse_wgmma(sum, left[2], right_0, 0);
+        fuse_wgmma(sum, left[1], right_1, 1);
+        fuse_wgmma(sum, left[0], right_2, 1);
+        fuse_wgmma(sum, left[1], right_0, 1);
+        fuse_wgmma(sum, left[0], right_1, 1);
+        fuse_wgmma(sum, left[0], right_0, 1);
+        fuse_wgmma_end();
+    }
+
+    // Where a warpgroup is on its way round the ring; the number of the piece it has come to.
+    struct Way {
+        Shared& shared;
+        fuse_lap<STAGES> ahead, behind;
+        unsigned number = 0;
+
+        // Waits for the next piece.
+        __device__ __forceinline__ const unsigned char* await()
+        {
+            shared.ring.await(shared.ring.full[ahead.stage], ahead.parity);
+            const unsigned char* piece = shared.piece[ahead.stage];
+            ahead.next();
+            return piece;
+        }
+
+        // Whether a piece is odd, before it is given back.
+        __device__ __forceinline__ bool is_odd(unsigned stage) { return *(volatile unsigned*)&shared.odd[stage] == ++number; }
+
+        // Gives a piece back.
+        __device__ __forceinline__ void release()
+        {
+            if (threadIdx.x % 32 == 0) shared.ring.arrive(shared.ring.empty[behind.stage]);
+            behind.next();
+        }
+    };
+
+    // The softmax of a thread's two rows as far as it has come, and by what the last larger score scales what was before it.
+    struct Rows { float largest[2], sum[2], scale[2]; };
+
+    // VALUES: adds what the last block's weights `s` say of its values to `o`; KEYS: then computes the next block's scores in `s`.
+    // While a sum is on its way, the one before is added to the rest. Whether any of those keys are odd.
+    template <bool VALUES, bool KEYS, class PASS>
+    static __device__ __forceinline__ bool multiply(float (&s)[TN / 2], float (&o)[DV / 2], const Rows& rows, Way& way, const uint4 (*queries)[3][128],
+                                                    const PASS& pass)
+    {
+        constexpr int PV = VALUES ? TN / 16 * WIDES : 0, ALL = PV + (KEYS ? STEPS : 0);
+        unsigned parts[2][3][4];
+        float of_values[2][WIDE / 2], of_keys[2][TN / 2];
+        const unsigned char* at[WIDES];
+        const unsigned char* keys = nullptr;
+        bool is_odd = false;
+        // The left operand of a step.
+        const auto prepare = [&](int i) {
+            if (i < PV) {
+                if (i % WIDES != 0) return;
+                const int step = i / WIDES;
+#pragma unroll
+                for (int pair = 0; pair < 4; ++pair) fuse_third_pair(parts[step % 2], pair, s[8 * step + 2 * pair], s[8 * step + 2 * pair + 1]);
+            } else {
+                const int step = i - PV;
+#pragma unroll
+                for (int part = 0; part < 3; ++part) {
+                    const uint4 x = queries[step][part][threadIdx.x % 128];
+                    unsigned (&to)[4] = parts[step % 2][part];
+                    to[0] = x.x, to[1] = x.y, to[2] = x.z, to[3] = x.w;
+                }
+            }
+        };
+        // Adds a sum that is there, and gives back a piece that has been multiplied.
+        const auto absorb = [&](int i) {
+            if (i < PV) {
+                const int step = i / WIDES, wide = i % WIDES;
+#pragma unroll
+                for (int j = 0; j < WIDE / 2; ++j) {
+                    float& to = o[wide * WIDE / 2 + j];
+                    to = step == 0 ? __fmaf_rn(to, rows.scale[j / 2 % 2], of_values[i % 2][j]) : to + of_values[i % 2][j];
+                }
+                if (step % 2 == 1) way.release();
+            } else {
+                const int step = i - PV;
+                if (step > 0)
+#pragma unroll
+                    for (int j = 0; j < TN / 2; ++j) s[j] += of_keys[step % 2][j];
+                if (step % 2 == 1) way.release();
+            }
+        };
+        prepare(0);
+#pragma unroll
+        for (int i = 0; i < ALL; ++i) {
+            if (i < PV) {
+                const int step = i / WIDES, wide = i % WIDES;
+                if (step % 2 == 0) at[wide] = way.await();
+                multiply_parts(of_values[i % 2], parts[step % 2], at[wide] + step % 2 * 6 * V_NEXT, V_NEXT);
+            } else {
+                const int step = i - PV;
+                if (step % 2 == 0) {
+                    const unsigned stage = way.ahead.stage;
+                    keys = way.await();
+                    is_odd |= way.is_odd(stage);
+                }
+                if (step == 0) multiply_parts(s, parts[0], keys, K_NEXT);
+                else multiply_parts(of_keys[step % 2], parts[step % 2], keys + step % 2 * 6 * K_NEXT, K_NEXT);
+            }
+            if (i + 1 == ALL) pass();
+            if (i > 0) {
+                const int last = i - 1;
+                if (last < PV) fuse_wgmma_await<1>(of_values[last % 2]);
+                else if (last == PV) fuse_wgmma_await<1>(s);
+                else fuse_wgmma_await<1>(of_keys[(last - PV) % 2]);
+                absorb(last);
+            }
+            if (i + 1 < ALL) prepare(i + 1);
+        }
+        if (!KEYS) fuse_wgmma_await<0>(of_values[(ALL - 1) % 2]);
+        else fuse_wgmma_await<0>(of_keys[(STEPS - 1) % 2]);
+        absorb(ALL - 1);
+        return __any_sync(~0u, is_odd);
+    }
+
+    // The scores of a block in float arithmetic.
+    static __device__ __forceinline__ void multiply_keys_plainly(float (&s)[TN / 2], const fuse_matrices<T>& q, const fuse_matrices<T>& k,
+                                                                 const Thread& thread, int n, const fuse_attention_shape& shape)
+    {
+        const T* rows[2];
+#pragma unroll
+        for (int r = 0; r < 2; ++r) rows[r] = thread.tile.in(q.from, q.strides, min(thread.m + 8 * r, (int)shape.m - 1));
+        const T* const keys = thread.tile.in(k.from, k.strides, n);
+#pragma unroll
+        for (int j = 0; j < TN / 2; ++j) s[j] = 0.0f;
+#pragma unroll 1
+        for (int d = 0; d < (int)shape.depth; ++d) {
+            const float a[2] = {rows[0][d], rows[1][d]};
+#pragma unroll
+            for (int j = 0; j < TN / 2; ++j) {
+                const int key = min(j / 4 * 8 + thread.column + j % 2, (int)shape.n - n - 1);
+                s[j] = __fmaf_rn(a[j / 2 % 2], keys[key * k.strides.row + d], s[j]);
+            }
+        }
+    }
+
+    // What 16 weights in `s` say of WIDE columns of values from `from` on, in float arithmetic.
+    static __device__ __forceinline__ void multiply_values_plainly(float* o, const float* s, const T* from, long long stride, int live, int columns)
+    {
+        const int lane = threadIdx.x % 32, column = lane % 4 * 2;
+        float own[8];
+#pragma unroll
+        for (int i = 0; i < 8; ++i) own[i] = s[i];
+#pragma unroll 1
+        for (int key = 0; key < 16; ++key) {
+            float weight[2];
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                const float two[2] = {key < 8 ? own[2 * r] : own[4 + 2 * r], key < 8 ? own[2 * r + 1] : own[5 + 2 * r]};
+                weight[r] = __shfl_sync(~0u, key % 2 == 0 ? two[0] : two[1], lane / 4 * 4 + key % 8 / 2);
+            }
+            if (key >= live) continue;
+#pragma unroll
+            for (int j = 0; j < WIDE / 2; ++j) {
+                const int at = j / 4 * 8 + column + j % 2;
+                o[j] = __fmaf_rn(weight[j / 2 % 2], at < columns ? from[key * stride + at] : 0.0f, o[j]);
+            }
+        }
+    }
+
+    // The same of all pieces of a block that are odd, before the others are added.
+    static __device__ __forceinline__ void add_odd_values(float (&o)[DV / 2], const float (&s)[TN / 2], Rows& rows, unsigned odd, const fuse_matrices<T>& v,
+                                                          const Thread& thread, int n, const fuse_attention_shape& shape)
+    {
+#pragma unroll
+        for (int j = 0; j < DV / 2; ++j) o[j] *= rows.scale[j / 2 % 2];
+#pragma unroll
+        for (int r = 0; r < 2; ++r) rows.scale[r] = 1.0f;
+#pragma unroll
+        for (int step = 0; step < TN / 16; ++step)
+#pragma unroll
+            for (int wide = 0; wide < WIDES; ++wide)
+                if (odd >> (step / 2 * WIDES + wide) & 1)
+                    multiply_values_plainly(o + wide * WIDE / 2, s + 8 * step, thread.tile.in(v.from, v.strides, n + step * 16) + wide * WIDE,
+                                            v.strides.row, (int)shape.n - n - step * 16, (int)shape.columns - wide * WIDE);
+    }
+
+    // Scores become exponentials. EDGE: there may be keys that are none, or that are behind the query.
+    template <bool EDGE, class SCORE, class WEIGHT>
+    static __device__ __forceinline__ void soften(float (&s)[TN / 2], Rows& rows, const Thread& thread, int block, const fuse_attention_shape& shape,
+                                                  float to_exp2, const SCORE& score, const WEIGHT& weight)
+    {
+        const int m = thread.m, n = block * TN + thread.column;
+        if (!PLAIN || EDGE) {
+#pragma unroll
+            for (int i = 0; i < TN / 2; ++i) {
+                const int row = m + i / 2 % 2 * 8, column = n + i / 4 * 8 + i % 2;
+                // Places that are none read like the last one that is.
+                if (!PLAIN) s[i] = score(thread.tile.batch, s[i], min(row, (int)shape.m - 1), EDGE ? min(column, (int)shape.n - 1) : column);
+                if (EDGE && (column >= (int)shape.n || (CAUSAL && column > row))) s[i] = never();
+            }
+        }
+        float part[2][4], base[2];
+#pragma unroll
+        for (int j = 0; j < TN / 8; ++j)
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                const float two = fmaxf(s[4 * j + 2 * r], s[4 * j + 2 * r + 1]);
+                part[r][j % 4] = j < 4 ? two : fmaxf(part[r][j % 4], two);
+            }
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            float largest = fmaxf(fmaxf(part[r][0], part[r][1]), fmaxf(part[r][2], part[r][3]));
+#pragma unroll
+            for (int stride = 1; stride < 4; stride *= 2) largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, stride));
+            largest = fmaxf(rows.largest[r], largest);
+            // A difference is exact enough however large both are.
+            base[r] = largest == never() ? 0.0f : largest;
+            rows.scale[r] = fuse_exp2((rows.largest[r] - base[r]) * to_exp2);
+            rows.largest[r] = largest;
+        }
+#pragma unroll
+        for (int j = 0; j < TN / 8; ++j)
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                float* const pair = s + 4 * j + 2 * r;
+                pair[0] = fuse_exp2((pair[0] - base[r]) * to_exp2);
+                pair[1] = fuse_exp2((pair[1] - base[r]) * to_exp2);
+                const float two = pair[0] + pair[1];
+                part[r][j % 4] = j < 4 ? two : part[r][j % 4] + two;
+            }
+#pragma unroll
+        for (int r = 0; r < 2; ++r) rows.sum[r] = __fmaf_rn(rows.sum[r], rows.scale[r], (part[r][0] + part[r][1]) + (part[r][2] + part[r][3]));
+        if (!PLAIN_WEIGHT)
+#pragma unroll
+            for (int i = 0; i < TN / 2; ++i) {
+                const int row = m + i / 2 % 2 * 8, column = n + i / 4 * 8 + i % 2;
+                s[i] = weight(thread.tile.batch, s[i], min(row, (int)shape.m - 1), min(column, (int)shape.n - 1));
+            }
+    }
+
+    // Groups take turns at giving tensor cores work, by a barrier each. One that has its turn waits for pieces, so all that a turn
+    // takes must fit in the ring while the other group still holds what it has not come to.
+    static constexpr bool TURNS = GROUPS > 1 && STAGES >= PIECES;
+    static __device__ __forceinline__ void await_turn(int group)
+    {
+        if (TURNS) asm volatile("bar.sync %0, %1;" :: "r"(2 + group), "n"(GROUPS * 128) : "memory");
+    }
+
+    static __device__ __forceinline__ void pass_turn(int group)
+    {
+        if (TURNS) asm volatile("bar.arrive %0, %1;" :: "r"(2 + (group ^ 1)), "n"(GROUPS * 128) : "memory");
+    }
+
+    // A warpgroup that multiplies.
+    template <class SCORE, class WEIGHT>
+    static __device__ __forceinline__ void consume(Shared& shared, const fuse_matrices<T>& q, const fuse_matrices<T>& k, const fuse_matrices<T>& v, TO* to,
+                                                   const fuse_heads& to_strides, float* lse, const fuse_attention_shape& shape, float factor,
+                                                   const SCORE& score, const WEIGHT& weight)
+    {
+        static_assert(GROUPS <= 2, "turns are passed between two");
+        const int group = threadIdx.x / 128 - 1;
+        // exp(x) = 2^(x log2(e))
+        const float to_exp2 = factor * 1.44269504f;
+        uint4 (*const queries)[3][128] = shared.queries[group];
+        Way way = {shared};
+        const auto pass = [&] { pass_turn(group); };
+        if (group == 1) pass();
+        for (;;) {
+            shared.ring.await(shared.ring.full[way.ahead.stage], way.ahead.parity);
+            const int number = *(volatile int*)&shared.tile[way.ahead.stage];
+            if (number >= shape.tiles * shape.heads) break;
+            const Thread thread(number, shape);
+            const int first = thread.tile.m + group * 64;
+            const bool odd_queries = take_queries(queries, q, thread, shape);
+            float s[TN / 2], o[DV / 2] = {};
+            Rows rows = {{never(), never()}, {}, {}};
+            int block = thread.tile.blocks - 1;
+            // Blocks behind all queries of this group are there for the other one.
+            for (; CAUSAL && block * TN > first + 63; --block) {
+                await_turn(group);
+                pass();
+                way.number += PIECES;
+                for (int p = 0; p < PIECES; ++p) {
+                    way.await();
+                    way.release();
+                }
+            }
+            const auto settle = [&](bool odd_keys, auto edge) {
+                if (odd_keys || odd_queries) multiply_keys_plainly(s, q, k, thread, block * TN, shape);
+                soften<decltype(edge)::value>(s, rows, thread, block, shape, to_exp2, score, weight);
+            };
+            const auto take_values = [&](int block) {
+                fuse_lap<STAGES> lap = way.ahead;
+                unsigned odd = 0;
+                for (int p = 0; p < VALUE_PIECES; ++p, lap.next()) {
+                    shared.ring.await(shared.ring.full[lap.stage], lap.parity);
+                    odd |= (way.is_odd(lap.stage) ? 1u : 0u) << p;
+                }
+                odd = __shfl_sync(~0u, odd, 0);
+                if (odd != 0) add_odd_values(o, s, rows, odd, v, thread, block * TN, shape);
+                await_turn(group);
+            };
+            await_turn(group);
+            settle(multiply<false, true>(s, o, rows, way, queries, pass), fuse_bool<true>());
+            const auto step = [&](auto edge) {
+                take_values(block + 1);
+                settle(multiply<true, true>(s, o, rows, way, queries, pass), edge);
+            };
+            --block;
+            if (CAUSAL)
+                for (; block >= 0 && block * TN + TN - 1 > first; --block) step(fuse_bool<true>());
+            for (; block >= 0; --block) step(fuse_bool<false>());
+            take_values(0);
+            multiply<true, false>(s, o, rows, way, queries, pass);
+            finish(o, rows, thread, to, to_strides, lse, factor, shape);
+        }
+    }
+
+    static __device__ __forceinline__ void finish(const float (&o)[DV / 2], Rows& rows, const Thread& thread, TO* to, const fuse_heads& to_strides, float* lse,
+                                                  float factor, const fuse_attention_shape& shape)
+    {
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            float sum = rows.sum[r];
+#pragma unroll
+            for (int stride = 1; stride < 4; stride *= 2) sum += __shfl_xor_sync(~0u, sum, stride);
+            const float scale = ZERO && sum == 0.0f ? 0.0f : 1.0f / sum;
+            const int m = thread.m + 8 * r;
+            if (m >= (int)shape.m) continue;
+            if (KEEPS && thread.column == 0) {
+                const int* const batch = thread.tile.batch;
+                const long long head = (batch[0] * shape.batch[1] + batch[1]) * shape.batch[2] + batch[2];
+                // A row without keys has weights of 0.
+                lse[head * shape.m + m] = sum == 0.0f ? -never() : __fmaf_rn(rows.largest[r], factor, logf(sum));
+            }
+            TO* const row = thread.tile.in(to, to_strides, m);
+#pragma unroll
+            for (int j = 0; j < DV / 8; ++j)
+                if (j * 8 + thread.column < (int)shape.columns)
+                    *(float2*)(row + j * 8 + thread.column) = make_float2(o[4 * j + 2 * r] * scale, o[4 * j + 2 * r + 1] * scale);
+        }
+    }
+
+    template <class SCORE, class WEIGHT>
+    static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, TO* to, const fuse_heads& to_strides, float* lse,
+                                               const fuse_attention_shape& shape, unsigned* counters, float factor, const SCORE& score, const WEIGHT& weight)
+    {
+        extern __shared__ unsigned char fuse_memory[];
+        Shared& shared = *(Shared*)(fuse_memory + (127 & -fuse_shared_at(fuse_memory)));
+        if (threadIdx.x == 0) shared.ring.open(32, 4 * GROUPS);
+        __syncthreads();
+        // Registers that reading does not need go to those that multiply.
+        if (threadIdx.x < FEEDERS) {
+            if (GROUPS == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 72;");
+            feed(shared, k, v, shape, counters);
+        } else {
+            if (GROUPS == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 216;");
+            consume(shared, q, k, v, to, to_strides, lse, shape, factor, score, weight);
+        }
+    }
+};
+#endif
+
+#if defined(HEAD_KEYS)
+// Attention of a type that is known only where the text is compiled.
+template <class T, class TO, int D, int DV, int GROUPS, int TN, bool... CHOICES>
+struct fuse_attention_any : fuse_attention<T, TO, D, DV, GROUPS, TN, CHOICES...> {};
+template <class TO, int D, int DV, int GROUPS, int TN, bool... CHOICES>
+struct fuse_attention_any<float, TO, D, DV, GROUPS, TN, CHOICES...> : fuse_attention_floats<float, TO, D, DV, GROUPS, TN, CHOICES...> {};
+#endif
+
+#if __CUDA_ARCH__ >= 800
+// A tile of a product of halves on tensor cores, with sums in float. Two warps lie side by side, SIZE / 32 below each other;
+// a warp has 32 rows and SIZE / 2 columns and multiplies 16 by 16 with 16 by 8 elements at a time, which leaves every
+// thread with two neighbouring columns of a row and of the eighth row after it.
+template <class T, int SIZE, int L, int R> struct fuse_tensor_product {
+    static constexpr int ROWS = 4, COLUMNS = SIZE / 8, DEPTH = 32, W = 8;
+    // A tile keeps the order of its operand, with 16 bytes between its lines that keep them in different banks.
+    template <int LIE> struct Tile { T of[LIE == 2 ? DEPTH : SIZE][(LIE == 2 ? SIZE : DEPTH) + 8]; };
+    typedef Tile<L> LeftTile;
+    typedef Tile<R> RightTile;
+    typedef fuse_packs<T, L, SIZE, DEPTH, W> LeftPacks;
+    typedef fuse_packs<T, R, SIZE, DEPTH, W> RightPacks;
+
+    static __device__ __forceinline__ int row(int i)
+    {
+        return threadIdx.x / 64 * 32 + i * 8 + threadIdx.x % 32 / 4;
+    }
+
+    static __device__ __forceinline__ int column(int j)
+    {
+        return threadIdx.x / 32 % 2 * (SIZE / 2) + j / 2 * 8 + threadIdx.x % 4 * 2 + j % 2;
+    }
+
+    template <int LIE> static __device__ __forceinline__ void put(Tile<LIE>& tile, const fuse_packs<T, LIE, SIZE, DEPTH, W>& packs)
+    {
+#pragma unroll
+        for (int pack = 0; pack < packs.COUNT; ++pack) {
+            const int x = packs.x() + pack * packs.X_STEP, k = packs.k() + pack * packs.K_STEP;
+            packs.of[pack].store(LIE == 2 ? &tile.of[k][x] : &tile.of[x][k]);
+        }
+    }
+
+    static __device__ __forceinline__ void multiply(float (&product)[ROWS][COLUMNS], const Tile<L>& left_tile, const Tile<R>& right_tile)
+    {
+        const int m = threadIdx.x / 64 * 32, n = threadIdx.x / 32 % 2 * (SIZE / 2);
+#pragma unroll
+        for (int k = 0; k < DEPTH; k += 16) {
+            unsigned left[2][4], right[SIZE / 32][4];
+#pragma unroll
+            for (int i = 0; i < 2; ++i) square(left[i], left_tile, m + 16 * i, k);
+#pragma unroll
+            for (int j = 0; j < SIZE / 32; ++j) square(right[j], right_tile, n + 16 * j, k);
+#pragma unroll
+            for (int i = 0; i < 2; ++i)
+#pragma unroll
+                for (int j = 0; j < SIZE / 16; ++j) {
+                    float* upper = &product[2 * i][2 * j];
+                    float* lower = &product[2 * i + 1][2 * j];
+                    fuse_multiply_halves(T(), upper, lower, left[i], right[j / 2][j % 2], right[j / 2][j % 2 + 2]);
+                }
+        }
+    }
+
+    // 16 by 16 elements from (x, k) on, two of a thread in a register: x 0-7 and x 8-15 of k 0-7, then both of k 8-15.
+    template <int LIE> static __device__ __forceinline__ void square(unsigned (&to)[4], const Tile<LIE>& tile, int x, int k)
+    {
+        const int lane = threadIdx.x % 32;
+        if (LIE == 2) {
+            const unsigned at = (unsigned)__cvta_generic_to_shared(&tile.of[k + lane / 16 * 8 + lane % 8][x + lane / 8 % 2 * 8]);
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+        } else {
+            const unsigned at = (unsigned)__cvta_generic_to_shared(&tile.of[x + lane % 16][k + lane / 16 * 8]);
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+        }
+    }
+};
+#endif
+
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ void fuse_multiply_halves(fuse_f16, float* upper, float* lower, const unsigned (&a)[4], unsigned b0, unsigned b1)
+{
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(upper[0]), "+f"(upper[1]), "+f"(lower[0]), "+f"(lower[1])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+template <int SIZE, int L, int R>
+struct fuse_product<fuse_f16, SIZE, L, R> : fuse_tensor_product<fuse_f16, SIZE, L, R> {};
+#endif
+
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ void fuse_multiply_halves(fuse_bf16, float* upper, float* lower, const unsigned (&a)[4], unsigned b0, unsigned b1)
+{
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(upper[0]), "+f"(upper[1]), "+f"(lower[0]), "+f"(lower[1])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+template <int SIZE, int L, int R>
+struct fuse_product<fuse_bf16, SIZE, L, R> : fuse_tensor_product<fuse_bf16, SIZE, L, R> {};
+#endif
+
+__device__ __forceinline__ float fuse_exp(float x) { return expf(x); }
+__device__ __forceinline__ double fuse_exp(double x) { return exp(x); }
+
+#if defined(KERNEL_k0_matmul)
+// k0_matmul: map[q.0, q.1, k.1] product4 = product
+//   src/lib.rs:3  matmul(..)
+#if defined(FEW)
+extern "C" __global__ void __launch_bounds__(256, 2) k0_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* product4_ptr,
+    const fuse_strides<RANK> product4_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_skinny<T0, FEW, RIGHT> strips;
+    const strips::Strip strip(shape);
+    __shared__ C0 product[strips::ROWS][strips::COLUMNS];
+    strips::run(strip, shape, left + strip.start(left_strides), left_strides, right + strip.start(right_strides), right_strides);
+    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
+    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+        const long long m = strip.m + i, n = strip.n + j;
+        if (m >= shape.m || n >= shape.n) continue;
+        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+        C0 product4_out[VEC];
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) {
+            const C0 product2 = product[i][j + v];
+            product4_out[v] = product2;
+        }
+        fuse_write<STEP_0>(product4_ptr + fuse_offset<STEP_0>(at, product4_strides), product4_out, product4_strides.axis[RANK - 1]);
+    }
+}
+#elif defined(THIRDS)
+extern "C" __global__ void __launch_bounds__(384, 1) k0_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* product4_ptr,
+    const fuse_strides<RANK> product4_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_thirds<THIRDS, LEFT, RIGHT> tile;
+    extern __shared__ uint4 fuse_shared[];
+    tile work(fuse_shared);
+    if (tile::feeds()) {
+        tile::few_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            work.feed(part.right(right, right_strides, shape));
+        }
+    } else {
+        tile::many_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            float product[THIRDS / 2] = {};
+            work.multiply(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+            fuse_turn<THIRDS> turn(work.shared.turn);
+#pragma unroll 1
+            for (int piece = 0; piece < turn.PIECES; ++piece) {
+                turn.put(product, piece);
+#pragma unroll
+                for (int access = 0; access < turn.ACCESSES; ++access) {
+                    const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
+                    if (m >= shape.m || n >= shape.n) continue;
+                    const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+                    float value[VEC];
+                    turn.get(value, access);
+                    C0 product4_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 product2 = value[v];
+                        product4_out[v] = product2;
+                    }
+                    fuse_write<STEP_0>(product4_ptr + fuse_offset<STEP_0>(at, product4_strides), product4_out, product4_strides.axis[RANK - 1]);
+                }
+            }
+        }
+    }
+}
+#elif defined(HALVES)
+extern "C" __global__ void __launch_bounds__(384, 1) k0_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* product4_ptr,
+    const fuse_strides<RANK> product4_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_halves<T0, HALVES, LEFT, RIGHT> tile;
+    extern __shared__ uint4 fuse_shared[];
+    tile work(fuse_shared);
+    if (tile::feeds()) {
+        tile::few_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            work.feed(part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+        }
+    } else {
+        tile::many_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            float product[HALVES / 2] = {};
+            work.multiply(product, part.left(left, left_strides, shape));
+            fuse_turn<HALVES> turn(work.shared.turn);
+#pragma unroll
+            for (int piece = 0; piece < turn.PIECES; piece += 2) {
+#pragma unroll
+                for (int access = 0; access < 2 * turn.ACCESSES; ++access) {
+                    if (access % turn.ACCESSES == 0) turn.put(product, piece + access / turn.ACCESSES);
+                    const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
+                    if (m >= shape.m || n >= shape.n) continue;
+                    const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+                    float value[VEC];
+                    turn.get(value, access);
+                    C0 product4_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 product2 = value[v];
+                        product4_out[v] = product2;
+                    }
+                    fuse_write<STEP_0>(product4_ptr + fuse_offset<STEP_0>(at, product4_strides), product4_out, product4_strides.axis[RANK - 1]);
+                }
+            }
+        }
+    }
+}
+#else
+extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k0_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* product4_ptr,
+    const fuse_strides<RANK> product4_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_product<T0, TILE, LEFT, RIGHT> tile;
+    const fuse_part<TILE, TILE> part(blockIdx.x, shape);
+    C0 product[tile::ROWS][tile::COLUMNS] = {};
+    fuse_multiply<tile>(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+#pragma unroll
+    for (int i = 0; i < tile::ROWS; ++i) {
+#pragma unroll
+        for (int access = 0; access < tile::COLUMNS / VEC; ++access) {
+            const int j = access * VEC;
+            const long long m = part.m + tile::row(i), n = part.n + tile::column(j);
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+            C0 product4_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const C0 product2 = product[i][j + v];
+                product4_out[v] = product2;
+            }
+            fuse_write<STEP_0>(product4_ptr + fuse_offset<STEP_0>(at, product4_strides), product4_out, product4_strides.axis[RANK - 1]);
+        }
+    }
+}
+#endif
+#endif
+
+#if defined(KERNEL_k1_mul_max_sub_exp)
+// k1_mul_max_sub_exp: row[q.0, q.1 | k.1] t3 = C0(mul(product4, 0.125)); t6 = exp(sub(t3, max(t3))); t9 = T0(div(t6, sum(t6))); cast15 = t9; cast25 = T0(mul(C0(t9), mul(C0(ge(uniform0(position), 0.10000000149011612)), C0(1.1111111111111112))))
+//   src/lib.rs:4  mul(..)
+//   src/lib.rs:5  softmax(..)
+//   src/lib.rs:6  dropout(..)
+#if defined(ITEMS)
+#define THREADS (TEAM == 32 ? 128 : TEAM)
+extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
+    const T0* product4_ptr,
+    const fuse_strides<RANK + INNER_RANK> product4_strides,
+    const long long position_ptr,
+    const fuse_strides<RANK + INNER_RANK> position_strides,
+    T0* cast15_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast15_strides,
+    T0* cast25_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast25_strides,
+    const unsigned long long seed,
+    const unsigned long long offset0,
+    const fuse_extents<RANK> outer,
+    const fuse_extents<INNER_RANK> inner) {
+    fuse_behind();
+    const IDX len = (IDX)inner.points;
+    const int lane = threadIdx.x % TEAM;
+    const IDX row = (IDX)blockIdx.x * (THREADS / TEAM) + threadIdx.x / TEAM;
+    if (row < (IDX)outer.points) {
+        const fuse_at<RANK> at = fuse_unravel(row, outer);
+        const T0* product4_row = product4_ptr + fuse_offset(at, product4_strides);
+        const long long position_row = position_ptr + fuse_offset(at, position_strides);
+        T0* cast15_row = cast15_ptr + fuse_offset(at, cast15_strides);
+        T0* cast25_row = cast25_ptr + fuse_offset(at, cast25_strides);
+        C0 cast_kept[ITEMS][VEC];
+        constexpr int GROUPS4 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_lanes<fuse_largest<C0>, TEAM, VEC, GROUPS4> max2_lanes;
+        fuse_pack<T0, VEC> product4_in[ITEMS];
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (WHOLE || e < len) {
+                fuse_read<STEP_0>(product4_in[i], product4_row + fuse_along<RANK, STEP_0>(e, inner, product4_strides), product4_strides.axis[RANK + INNER_RANK - 1]);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (!WHOLE && e >= len) continue;
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const C0 product4 = fuse_to_compute(product4_in[i][v]);
+                const C0 mul = fuse_rounded<T0>(product4 * (C0)0.125);
+                const C0 cast = mul;
+                cast_kept[i][v] = cast;
+                max2_lanes.add(i, v, fuse_largest<C0>::of(cast, e + v));
+            }
+            if (ITEMS <= 1024 / (TEAM * VEC)) { max2_lanes.fold(i); }
+        }
+        const C0 max2 = fuse_largest<C0>::value(max2_lanes.total<(ITEMS <= 1024 / (TEAM * VEC))>());
+        C0 exp3_kept[ITEMS][VEC];
+        constexpr int GROUPS7 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_lanes<fuse_sum<C0>, TEAM, VEC, GROUPS7> sum_lanes;
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (!WHOLE && e >= len) continue;
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const C0 cast = cast_kept[i][v];
+                const C0 sub = cast - max2;
+                const C0 exp3 = fuse_exp(sub);
+                exp3_kept[i][v] = exp3;
+                sum_lanes.add(i, v, fuse_sum<C0>::of(exp3, e + v));
+            }
+            if (ITEMS <= 1024 / (TEAM * VEC)) { sum_lanes.fold(i); }
+        }
+        const C0 sum = fuse_sum<C0>::value(sum_lanes.total<(ITEMS <= 1024 / (TEAM * VEC))>());
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (!WHOLE && e >= len) continue;
+            C0 cast15_out[VEC];
+            C0 cast25_out[VEC];
+            fuse_draw<VEC, STEP_1> draw0(seed, offset0);
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const C0 exp3 = exp3_kept[i][v];
+                const C0 div = exp3 / sum;
+                const C0 cast2 = fuse_rounded<T0>(div);
+                const C0 cast3 = cast2;
+                const long long position = position_row + fuse_along<RANK, STEP_1>(e + v, inner, position_strides);
+                const float uniform = (float)draw0.uniform(position, v);
+                const bool ge = uniform >= 0.1f;
+                const C0 cast4 = fuse_cast<C0>(ge);
+                const C0 cast5 = fuse_cast<C0>(1.1111111111111112);
+                const C0 mul2 = cast4 * cast5;
+                const C0 mul3 = cast3 * mul2;
+                const C0 cast6 = mul3;
+                cast15_out[v] = cast2;
+                cast25_out[v] = cast6;
+            }
+            fuse_write<STEP_2>(cast15_row + fuse_along<RANK, STEP_2>(e, inner, cast15_strides), cast15_out, cast15_strides.axis[RANK + INNER_RANK - 1]);
+            fuse_write<STEP_3>(cast25_row + fuse_along<RANK, STEP_3>(e, inner, cast25_strides), cast25_out, cast25_strides.axis[RANK + INNER_RANK - 1]);
+        }
+    }
+}
+#elif defined(RESIDENT)
+#define THREADS TEAM
+#define LEGS (16384 / fuse_leg)
+#define ITEMS (fuse_leg / (TEAM * VEC))
+extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
+    const T0* product4_ptr,
+    const fuse_strides<RANK + INNER_RANK> product4_strides,
+    const long long position_ptr,
+    const fuse_strides<RANK + INNER_RANK> position_strides,
+    T0* cast15_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast15_strides,
+    T0* cast25_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast25_strides,
+    const unsigned long long seed,
+    const unsigned long long offset0,
+    const fuse_extents<RANK> outer,
+    const fuse_extents<INNER_RANK> inner) {
+    fuse_behind();
+    const IDX len = (IDX)inner.points;
+    const int lane = threadIdx.x % TEAM;
+    extern __shared__ uint4 fuse_shared[];
+    fuse_room<T0> product4_room(fuse_shared);
+    void* const lanes_room = product4_room.end(len);
+    const int blocks = (int)((len + 16383) / 16384);
+    fuse_arrivals<TEAM, VEC> arrivals((int)len);
+    if (blockIdx.x < outer.points) {
+        const fuse_at<RANK> next = fuse_unravel((IDX)blockIdx.x, outer);
+        product4_room.aim(product4_ptr + fuse_offset(next, product4_strides));
+        arrivals.send_all(product4_room);
+    }
+    for (IDX row = (IDX)blockIdx.x; row < (IDX)outer.points; row += (IDX)gridDim.x) {
+        const fuse_at<RANK> at = fuse_unravel(row, outer);
+        const T0* product4_row = product4_ptr + fuse_offset(at, product4_strides);
+        const long long position_row = position_ptr + fuse_offset(at, position_strides);
+        T0* cast15_row = cast15_ptr + fuse_offset(at, cast15_strides);
+        T0* cast25_row = cast25_ptr + fuse_offset(at, cast25_strides);
+        product4_room.open();
+        arrivals.open();
+        const bool more = row + (IDX)gridDim.x < (IDX)outer.points;
+        if (more) {
+            const fuse_at<RANK> next = fuse_unravel(row + (IDX)gridDim.x, outer);
+            product4_room.aim(product4_ptr + fuse_offset(next, product4_strides));
+        }
+        fuse_pack<T0, VEC> product4_kept[KEPT > 0 ? KEPT * LEGS : 1][ITEMS];
+        constexpr int GROUPS4 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_few_blocks<4, fuse_largest<C0>, TEAM, VEC, GROUPS4> max2_blocks(lanes_room);
+#pragma unroll
+        for (int block = 0; block < KEPT; ++block) {
+            fuse_lanes<fuse_largest<C0>, TEAM, VEC, GROUPS4> max2_lanes;
+#pragma unroll
+            for (int leg = 0; leg < LEGS; ++leg) {
+                constexpr bool WHOLE = true;
+                const IDX base = block * 16384 + leg * fuse_leg;
+                arrivals.await_leg((int)base, more ? (int)base / fuse_leg : 0);
+                fuse_pack<T0, VEC> (&product4_in)[ITEMS] = product4_kept[block * LEGS + leg];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<1>(product4_in[i], product4_room.row() + e, 1);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 product4 = fuse_to_compute(product4_in[i][v]);
+                        const C0 mul = fuse_rounded<T0>(product4 * (C0)0.125);
+                        const C0 cast = mul;
+                        max2_lanes.add(i, v, fuse_largest<C0>::of(cast, e + v));
+                    }
+                }
+                arrivals.release((int)base, more, product4_room);
+            }
+            max2_blocks.put(block, max2_lanes);
+        }
+        arrivals.flush(product4_room);
+        for (IDX block = KEPT * 16384; block < len; block += 16384) {
+            fuse_lanes<fuse_largest<C0>, TEAM, VEC, GROUPS4> max2_lanes;
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<T0, VEC> product4_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<1>(product4_in[i], product4_room.row() + e, 1);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 product4 = fuse_to_compute(product4_in[i][v]);
+                        const C0 mul = fuse_rounded<T0>(product4 * (C0)0.125);
+                        const C0 cast = mul;
+                        max2_lanes.add(i, v, fuse_largest<C0>::of(cast, e + v));
+                    }
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
+                arrivals.await_leg((int)base, more ? KEPT * LEGS : 0);
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            max2_blocks.put((int)(block / 16384), max2_lanes);
+        }
+        const C0 max2 = fuse_largest<C0>::value(max2_blocks.total(blocks));
+        constexpr int GROUPS7 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_few_blocks<7, fuse_sum<C0>, TEAM, VEC, GROUPS7> sum_blocks(lanes_room);
+        for (IDX block = KEPT * 16384; block < len; block += 16384) {
+            fuse_lanes<fuse_sum<C0>, TEAM, VEC, GROUPS7> sum_lanes;
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<T0, VEC> product4_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<1>(product4_in[i], product4_room.row() + e, 1);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 product4 = fuse_to_compute(product4_in[i][v]);
+                        const C0 mul = fuse_rounded<T0>(product4 * (C0)0.125);
+                        const C0 cast = mul;
+                        const C0 sub = cast - max2;
+                        const C0 exp3 = fuse_exp(sub);
+                        sum_lanes.add(i, v, fuse_sum<C0>::of(exp3, e + v));
+                    }
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            sum_blocks.put((int)(block / 16384), sum_lanes);
+        }
+#pragma unroll
+        for (int block = 0; block < KEPT; ++block) {
+            fuse_lanes<fuse_sum<C0>, TEAM, VEC, GROUPS7> sum_lanes;
+#pragma unroll
+            for (int leg = 0; leg < LEGS; ++leg) {
+                constexpr bool WHOLE = true;
+                const IDX base = block * 16384 + leg * fuse_leg;
+                fuse_pack<T0, VEC> (&product4_in)[ITEMS] = product4_kept[block * LEGS + leg];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 product4 = fuse_to_compute(product4_in[i][v]);
+                        const C0 mul = fuse_rounded<T0>(product4 * (C0)0.125);
+                        const C0 cast = mul;
+                        const C0 sub = cast - max2;
+                        const C0 exp3 = fuse_exp(sub);
+                        sum_lanes.add(i, v, fuse_sum<C0>::of(exp3, e + v));
+                    }
+                }
+            }
+            sum_blocks.put(block, sum_lanes);
+        }
+        const C0 sum = fuse_sum<C0>::value(sum_blocks.total(blocks));
+        for (IDX block = KEPT * 16384; block < len; block += 16384) {
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<T0, VEC> product4_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<1>(product4_in[i], product4_room.row() + e, 1);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+                    C0 cast15_out[VEC];
+                    C0 cast25_out[VEC];
+                    fuse_draw<VEC, STEP_1> draw0(seed, offset0);
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 product4 = fuse_to_compute(product4_in[i][v]);
+                        const C0 mul = fuse_rounded<T0>(product4 * (C0)0.125);
+                        const C0 cast = mul;
+                        const C0 sub = cast - max2;
+                        const C0 exp3 = fuse_exp(sub);
+                        const C0 div = exp3 / sum;
+                        const C0 cast2 = fuse_rounded<T0>(div);
+                        const C0 cast3 = cast2;
+                        const long long position = position_row + fuse_along<RANK, STEP_1>(e + v, inner, position_strides);
+                        const float uniform = (float)draw0.uniform(position, v);
+                        const bool ge = uniform >= 0.1f;
+                        const C0 cast4 = fuse_cast<C0>(ge);
+                        const C0 cast5 = fuse_cast<C0>(1.1111111111111112);
+                        const C0 mul2 = cast4 * cast5;
+                        const C0 mul3 = cast3 * mul2;
+                        const C0 cast6 = mul3;
+                        cast15_out[v] = cast2;
+                        cast25_out[v] = cast6;
+                    }
+                    fuse_write<STEP_2>(cast15_row + fuse_along<RANK, STEP_2>(e, inner, cast15_strides), cast15_out, cast15_strides.axis[RANK + INNER_RANK - 1]);
+                    fuse_write<STEP_3>(cast25_row + fuse_along<RANK, STEP_3>(e, inner, cast25_strides), cast25_out, cast25_strides.axis[RANK + INNER_RANK - 1]);
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+                arrivals.release((int)base, more, product4_room);
+            }
+        }
+        arrivals.flush(product4_room);
+#pragma unroll
+        for (int block = 0; block < KEPT; ++block) {
+#pragma unroll
+            for (int leg = 0; leg < LEGS; ++leg) {
+                constexpr bool WHOLE = true;
+                const IDX base = block * 16384 + leg * fuse_leg;
+                fuse_pack<T0, VEC> (&product4_in)[ITEMS] = product4_kept[block * LEGS + leg];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+                    C0 cast15_out[VEC];
+                    C0 cast25_out[VEC];
+                    fuse_draw<VEC, STEP_1> draw0(seed, offset0);
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 product4 = fuse_to_compute(product4_in[i][v]);
+                        const C0 mul = fuse_rounded<T0>(product4 * (C0)0.125);
+                        const C0 cast = mul;
+                        const C0 sub = cast - max2;
+                        const C0 exp3 = fuse_exp(sub);
+                        const C0 div = exp3 / sum;
+                        const C0 cast2 = fuse_rounded<T0>(div);
+                        const C0 cast3 = cast2;
+                        const long long position = position_row + fuse_along<RANK, STEP_1>(e + v, inner, position_strides);
+                        const float uniform = (float)draw0.uniform(position, v);
+                        const bool ge = uniform >= 0.1f;
+                        const C0 cast4 = fuse_cast<C0>(ge);
+                        const C0 cast5 = fuse_cast<C0>(1.1111111111111112);
+                        const C0 mul2 = cast4 * cast5;
+                        const C0 mul3 = cast3 * mul2;
+                        const C0 cast6 = mul3;
+                        cast15_out[v] = cast2;
+                        cast25_out[v] = cast6;
+                    }
+                    fuse_write<STEP_2>(cast15_row + fuse_along<RANK, STEP_2>(e, inner, cast15_strides), cast15_out, cast15_strides.axis[RANK + INNER_RANK - 1]);
+                    fuse_write<STEP_3>(cast25_row + fuse_along<RANK, STEP_3>(e, inner, cast25_strides), cast25_out, cast25_strides.axis[RANK + INNER_RANK - 1]);
+                }
+            }
+        }
+    }
+}
+#else
+#define THREADS TEAM
+#define ITEMS (TEAM == 1024 ? 16 : 4)
+extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
+    const T0* product4_ptr,
+    const fuse_strides<RANK + INNER_RANK> product4_strides,
+    const long long position_ptr,
+    const fuse_strides<RANK + INNER_RANK> position_strides,
+    T0* cast15_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast15_strides,
+    T0* cast25_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast25_strides,
+    const unsigned long long seed,
+    const unsigned long long offset0,
+    const fuse_extents<RANK> outer,
+    const fuse_extents<INNER_RANK> inner) {
+    fuse_behind();
+    const IDX len = (IDX)inner.points;
+    const int lane = threadIdx.x % TEAM;
+    const IDX row = (IDX)blockIdx.x;
+    if (row < (IDX)outer.points) {
+        const fuse_at<RANK> at = fuse_unravel(row, outer);
+        const T0* product4_row = product4_ptr + fuse_offset(at, product4_strides);
+        const long long position_row = position_ptr + fuse_offset(at, position_strides);
+        T0* cast15_row = cast15_ptr + fuse_offset(at, cast15_strides);
+        T0* cast25_row = cast25_ptr + fuse_offset(at, cast25_strides);
+        constexpr int GROUPS4 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_blocks<4, fuse_largest<C0>, TEAM, VEC, GROUPS4> max2_blocks(inner.points);
+        for (IDX block = 0; block < len; block += 16384) {
+            fuse_lanes<fuse_largest<C0>, TEAM, VEC, GROUPS4> max2_lanes;
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<T0, VEC> product4_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<STEP_0>(product4_in[i], product4_row + fuse_along<RANK, STEP_0>(e, inner, product4_strides), product4_strides.axis[RANK + INNER_RANK - 1]);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 product4 = fuse_to_compute(product4_in[i][v]);
+                        const C0 mul = fuse_rounded<T0>(product4 * (C0)0.125);
+                        const C0 cast = mul;
+                        max2_lanes.add(i, v, fuse_largest<C0>::of(cast, e + v));
+                    }
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            max2_blocks.push(max2_lanes);
+        }
+        const C0 max2 = fuse_largest<C0>::value(max2_blocks.total());
+        constexpr int GROUPS7 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_blocks<7, fuse_sum<C0>, TEAM, VEC, GROUPS7> sum_blocks(inner.points);
+        for (IDX block = 0; block < len; block += 16384) {
+            fuse_lanes<fuse_sum<C0>, TEAM, VEC, GROUPS7> sum_lanes;
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<T0, VEC> product4_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<STEP_0>(product4_in[i], product4_row + fuse_along<RANK, STEP_0>(e, inner, product4_strides), product4_strides.axis[RANK + INNER_RANK - 1]);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 product4 = fuse_to_compute(product4_in[i][v]);
+                        const C0 mul = fuse_rounded<T0>(product4 * (C0)0.125);
+                        const C0 cast = mul;
+                        const C0 sub = cast - max2;
+                        const C0 exp3 = fuse_exp(sub);
+                        sum_lanes.add(i, v, fuse_sum<C0>::of(exp3, e + v));
+                    }
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            sum_blocks.push(sum_lanes);
+        }
+        const C0 sum = fuse_sum<C0>::value(sum_blocks.total());
+        for (IDX block = 0; block < len; block += 16384) {
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<T0, VEC> product4_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<STEP_0>(product4_in[i], product4_row + fuse_along<RANK, STEP_0>(e, inner, product4_strides), product4_strides.axis[RANK + INNER_RANK - 1]);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+                    C0 cast15_out[VEC];
+                    C0 cast25_out[VEC];
+                    fuse_draw<VEC, STEP_1> draw0(seed, offset0);
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 product4 = fuse_to_compute(product4_in[i][v]);
+                        const C0 mul = fuse_rounded<T0>(product4 * (C0)0.125);
+                        const C0 cast = mul;
+                        const C0 sub = cast - max2;
+                        const C0 exp3 = fuse_exp(sub);
+                        const C0 div = exp3 / sum;
+                        const C0 cast2 = fuse_rounded<T0>(div);
+                        const C0 cast3 = cast2;
+                        const long long position = position_row + fuse_along<RANK, STEP_1>(e + v, inner, position_strides);
+                        const float uniform = (float)draw0.uniform(position, v);
+                        const bool ge = uniform >= 0.1f;
+                        const C0 cast4 = fuse_cast<C0>(ge);
+                        const C0 cast5 = fuse_cast<C0>(1.1111111111111112);
+                        const C0 mul2 = cast4 * cast5;
+                        const C0 mul3 = cast3 * mul2;
+                        const C0 cast6 = mul3;
+                        cast15_out[v] = cast2;
+                        cast25_out[v] = cast6;
+                    }
+                    fuse_write<STEP_2>(cast15_row + fuse_along<RANK, STEP_2>(e, inner, cast15_strides), cast15_out, cast15_strides.axis[RANK + INNER_RANK - 1]);
+                    fuse_write<STEP_3>(cast25_row + fuse_along<RANK, STEP_3>(e, inner, cast25_strides), cast25_out, cast25_strides.axis[RANK + INNER_RANK - 1]);
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+        }
+    }
+}
+#endif
+#endif
+
+#if defined(KERNEL_k2_matmul)
+// k2_matmul: map[q.0, q.1, v.2] product26 = product
+//   src/lib.rs:7  matmul(..)
+#if defined(FEW)
+extern "C" __global__ void __launch_bounds__(256, 2) k2_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* product26_ptr,
+    const fuse_strides<RANK> product26_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_skinny<T0, FEW, RIGHT> strips;
+    const strips::Strip strip(shape);
+    __shared__ C0 product[strips::ROWS][strips::COLUMNS];
+    strips::run(strip, shape, left + strip.start(left_strides), left_strides, right + strip.start(right_strides), right_strides);
+    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
+    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+        const long long m = strip.m + i, n = strip.n + j;
+        if (m >= shape.m || n >= shape.n) continue;
+        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+        C0 product26_out[VEC];
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) {
+            const C0 product2 = product[i][j + v];
+            product26_out[v] = product2;
+        }
+        fuse_write<STEP_0>(product26_ptr + fuse_offset<STEP_0>(at, product26_strides), product26_out, product26_strides.axis[RANK - 1]);
+    }
+}
+#elif defined(THIRDS)
+extern "C" __global__ void __launch_bounds__(384, 1) k2_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* product26_ptr,
+    const fuse_strides<RANK> product26_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_thirds<THIRDS, LEFT, RIGHT> tile;
+    extern __shared__ uint4 fuse_shared[];
+    tile work(fuse_shared);
+    if (tile::feeds()) {
+        tile::few_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            work.feed(part.right(right, right_strides, shape));
+        }
+    } else {
+        tile::many_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            float product[THIRDS / 2] = {};
+            work.multiply(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+            fuse_turn<THIRDS> turn(work.shared.turn);
+#pragma unroll 1
+            for (int piece = 0; piece < turn.PIECES; ++piece) {
+                turn.put(product, piece);
+#pragma unroll
+                for (int access = 0; access < turn.ACCESSES; ++access) {
+                    const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
+                    if (m >= shape.m || n >= shape.n) continue;
+                    const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+                    float value[VEC];
+                    turn.get(value, access);
+                    C0 product26_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 product2 = value[v];
+                        product26_out[v] = product2;
+                    }
+                    fuse_write<STEP_0>(product26_ptr + fuse_offset<STEP_0>(at, product26_strides), product26_out, product26_strides.axis[RANK - 1]);
+                }
+            }
+        }
+    }
+}
+#elif defined(HALVES)
+extern "C" __global__ void __launch_bounds__(384, 1) k2_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* product26_ptr,
+    const fuse_strides<RANK> product26_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_halves<T0, HALVES, LEFT, RIGHT> tile;
+    extern __shared__ uint4 fuse_shared[];
+    tile work(fuse_shared);
+    if (tile::feeds()) {
+        tile::few_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            work.feed(part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+        }
+    } else {
+        tile::many_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            float product[HALVES / 2] = {};
+            work.multiply(product, part.left(left, left_strides, shape));
+            fuse_turn<HALVES> turn(work.shared.turn);
+#pragma unroll
+            for (int piece = 0; piece < turn.PIECES; piece += 2) {
+#pragma unroll
+                for (int access = 0; access < 2 * turn.ACCESSES; ++access) {
+                    if (access % turn.ACCESSES == 0) turn.put(product, piece + access / turn.ACCESSES);
+                    const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
+                    if (m >= shape.m || n >= shape.n) continue;
+                    const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+                    float value[VEC];
+                    turn.get(value, access);
+                    C0 product26_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 product2 = value[v];
+                        product26_out[v] = product2;
+                    }
+                    fuse_write<STEP_0>(product26_ptr + fuse_offset<STEP_0>(at, product26_strides), product26_out, product26_strides.axis[RANK - 1]);
+                }
+            }
+        }
+    }
+}
+#else
+extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k2_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* product26_ptr,
+    const fuse_strides<RANK> product26_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_product<T0, TILE, LEFT, RIGHT> tile;
+    const fuse_part<TILE, TILE> part(blockIdx.x, shape);
+    C0 product[tile::ROWS][tile::COLUMNS] = {};
+    fuse_multiply<tile>(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+#pragma unroll
+    for (int i = 0; i < tile::ROWS; ++i) {
+#pragma unroll
+        for (int access = 0; access < tile::COLUMNS / VEC; ++access) {
+            const int j = access * VEC;
+            const long long m = part.m + tile::row(i), n = part.n + tile::column(j);
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+            C0 product26_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const C0 product2 = product[i][j + v];
+                product26_out[v] = product2;
+            }
+            fuse_write<STEP_0>(product26_ptr + fuse_offset<STEP_0>(at, product26_strides), product26_out, product26_strides.axis[RANK - 1]);
+        }
+    }
+}
+#endif
+#endif
+
+#if defined(KERNEL_k3_matmul)
+// k3_matmul: map[q.0, k.1, v.2] v_grad = T0(product)
+//   src/lib.rs:7  gradient of matmul(..)
+#if defined(FEW)
+extern "C" __global__ void __launch_bounds__(256, 2) k3_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* v_grad_ptr,
+    const fuse_strides<RANK> v_grad_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_skinny<T0, FEW, RIGHT> strips;
+    const strips::Strip strip(shape);
+    __shared__ C0 product[strips::ROWS][strips::COLUMNS];
+    strips::run(strip, shape, left + strip.start(left_strides), left_strides, right + strip.start(right_strides), right_strides);
+    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
+    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+        const long long m = strip.m + i, n = strip.n + j;
+        if (m >= shape.m || n >= shape.n) continue;
+        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+        C0 v_grad_out[VEC];
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) {
+            const C0 product2 = product[i][j + v];
+            const C0 v_grad2 = product2;
+            v_grad_out[v] = v_grad2;
+        }
+        fuse_write<STEP_0>(v_grad_ptr + fuse_offset<STEP_0>(at, v_grad_strides), v_grad_out, v_grad_strides.axis[RANK - 1]);
+    }
+}
+#elif defined(THIRDS)
+extern "C" __global__ void __launch_bounds__(384, 1) k3_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* v_grad_ptr,
+    const fuse_strides<RANK> v_grad_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_thirds<THIRDS, LEFT, RIGHT> tile;
+    extern __shared__ uint4 fuse_shared[];
+    tile work(fuse_shared);
+    if (tile::feeds()) {
+        tile::few_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            work.feed(part.right(right, right_strides, shape));
+        }
+    } else {
+        tile::many_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            float product[THIRDS / 2] = {};
+            work.multiply(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+            fuse_turn<THIRDS> turn(work.shared.turn);
+#pragma unroll 1
+            for (int piece = 0; piece < turn.PIECES; ++piece) {
+                turn.put(product, piece);
+#pragma unroll
+                for (int access = 0; access < turn.ACCESSES; ++access) {
+                    const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
+                    if (m >= shape.m || n >= shape.n) continue;
+                    const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+                    float value[VEC];
+                    turn.get(value, access);
+                    C0 v_grad_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 product2 = value[v];
+                        const C0 v_grad2 = product2;
+                        v_grad_out[v] = v_grad2;
+                    }
+                    fuse_write<STEP_0>(v_grad_ptr + fuse_offset<STEP_0>(at, v_grad_strides), v_grad_out, v_grad_strides.axis[RANK - 1]);
+                }
+            }
+        }
+    }
+}
+#elif defined(HALVES)
+extern "C" __global__ void __launch_bounds__(384, 1) k3_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* v_grad_ptr,
+    const fuse_strides<RANK> v_grad_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_halves<T0, HALVES, LEFT, RIGHT> tile;
+    extern __shared__ uint4 fuse_shared[];
+    tile work(fuse_shared);
+    if (tile::feeds()) {
+        tile::few_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            work.feed(part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+        }
+    } else {
+        tile::many_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            float product[HALVES / 2] = {};
+            work.multiply(product, part.left(left, left_strides, shape));
+            fuse_turn<HALVES> turn(work.shared.turn);
+#pragma unroll
+            for (int piece = 0; piece < turn.PIECES; piece += 2) {
+#pragma unroll
+                for (int access = 0; access < 2 * turn.ACCESSES; ++access) {
+                    if (access % turn.ACCESSES == 0) turn.put(product, piece + access / turn.ACCESSES);
+                    const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
+                    if (m >= shape.m || n >= shape.n) continue;
+                    const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+                    float value[VEC];
+                    turn.get(value, access);
+                    C0 v_grad_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 product2 = value[v];
+                        const C0 v_grad2 = product2;
+                        v_grad_out[v] = v_grad2;
+                    }
+                    fuse_write<STEP_0>(v_grad_ptr + fuse_offset<STEP_0>(at, v_grad_strides), v_grad_out, v_grad_strides.axis[RANK - 1]);
+                }
+            }
+        }
+    }
+}
+#else
+extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k3_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* v_grad_ptr,
+    const fuse_strides<RANK> v_grad_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_product<T0, TILE, LEFT, RIGHT> tile;
+    const fuse_part<TILE, TILE> part(blockIdx.x, shape);
+    C0 product[tile::ROWS][tile::COLUMNS] = {};
+    fuse_multiply<tile>(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+#pragma unroll
+    for (int i = 0; i < tile::ROWS; ++i) {
+#pragma unroll
+        for (int access = 0; access < tile::COLUMNS / VEC; ++access) {
+            const int j = access * VEC;
+            const long long m = part.m + tile::row(i), n = part.n + tile::column(j);
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+            C0 v_grad_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const C0 product2 = product[i][j + v];
+                const C0 v_grad2 = product2;
+                v_grad_out[v] = v_grad2;
+            }
+            fuse_write<STEP_0>(v_grad_ptr + fuse_offset<STEP_0>(at, v_grad_strides), v_grad_out, v_grad_strides.axis[RANK - 1]);
+        }
+    }
+}
+#endif
+#endif
+
+#if defined(KERNEL_k4_matmul)
+// k4_matmul: map[q.0, q.1, k.1] cast30 = T0(product)
+//   src/lib.rs:7  gradient of matmul(..)
+#if defined(FEW)
+extern "C" __global__ void __launch_bounds__(256, 2) k4_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* cast30_ptr,
+    const fuse_strides<RANK> cast30_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_skinny<T0, FEW, RIGHT> strips;
+    const strips::Strip strip(shape);
+    __shared__ C0 product[strips::ROWS][strips::COLUMNS];
+    strips::run(strip, shape, left + strip.start(left_strides), left_strides, right + strip.start(right_strides), right_strides);
+    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
+    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+        const long long m = strip.m + i, n = strip.n + j;
+        if (m >= shape.m || n >= shape.n) continue;
+        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+        C0 cast30_out[VEC];
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) {
+            const C0 product2 = product[i][j + v];
+            const C0 cast = product2;
+            cast30_out[v] = cast;
+        }
+        fuse_write<STEP_0>(cast30_ptr + fuse_offset<STEP_0>(at, cast30_strides), cast30_out, cast30_strides.axis[RANK - 1]);
+    }
+}
+#elif defined(THIRDS)
+extern "C" __global__ void __launch_bounds__(384, 1) k4_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* cast30_ptr,
+    const fuse_strides<RANK> cast30_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_thirds<THIRDS, LEFT, RIGHT> tile;
+    extern __shared__ uint4 fuse_shared[];
+    tile work(fuse_shared);
+    if (tile::feeds()) {
+        tile::few_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            work.feed(part.right(right, right_strides, shape));
+        }
+    } else {
+        tile::many_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            float product[THIRDS / 2] = {};
+            work.multiply(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+            fuse_turn<THIRDS> turn(work.shared.turn);
+#pragma unroll 1
+            for (int piece = 0; piece < turn.PIECES; ++piece) {
+                turn.put(product, piece);
+#pragma unroll
+                for (int access = 0; access < turn.ACCESSES; ++access) {
+                    const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
+                    if (m >= shape.m || n >= shape.n) continue;
+                    const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+                    float value[VEC];
+                    turn.get(value, access);
+                    C0 cast30_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 product2 = value[v];
+                        const C0 cast = product2;
+                        cast30_out[v] = cast;
+                    }
+                    fuse_write<STEP_0>(cast30_ptr + fuse_offset<STEP_0>(at, cast30_strides), cast30_out, cast30_strides.axis[RANK - 1]);
+                }
+            }
+        }
+    }
+}
+#elif defined(HALVES)
+extern "C" __global__ void __launch_bounds__(384, 1) k4_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* cast30_ptr,
+    const fuse_strides<RANK> cast30_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_halves<T0, HALVES, LEFT, RIGHT> tile;
+    extern __shared__ uint4 fuse_shared[];
+    tile work(fuse_shared);
+    if (tile::feeds()) {
+        tile::few_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            work.feed(part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+        }
+    } else {
+        tile::many_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            float product[HALVES / 2] = {};
+            work.multiply(product, part.left(left, left_strides, shape));
+            fuse_turn<HALVES> turn(work.shared.turn);
+#pragma unroll
+            for (int piece = 0; piece < turn.PIECES; piece += 2) {
+#pragma unroll
+                for (int access = 0; access < 2 * turn.ACCESSES; ++access) {
+                    if (access % turn.ACCESSES == 0) turn.put(product, piece + access / turn.ACCESSES);
+                    const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
+                    if (m >= shape.m || n >= shape.n) continue;
+                    const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+                    float value[VEC];
+                    turn.get(value, access);
+                    C0 cast30_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 product2 = value[v];
+                        const C0 cast = product2;
+                        cast30_out[v] = cast;
+                    }
+                    fuse_write<STEP_0>(cast30_ptr + fuse_offset<STEP_0>(at, cast30_strides), cast30_out, cast30_strides.axis[RANK - 1]);
+                }
+            }
+        }
+    }
+}
+#else
+extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k4_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* cast30_ptr,
+    const fuse_strides<RANK> cast30_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_product<T0, TILE, LEFT, RIGHT> tile;
+    const fuse_part<TILE, TILE> part(blockIdx.x, shape);
+    C0 product[tile::ROWS][tile::COLUMNS] = {};
+    fuse_multiply<tile>(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+#pragma unroll
+    for (int i = 0; i < tile::ROWS; ++i) {
+#pragma unroll
+        for (int access = 0; access < tile::COLUMNS / VEC; ++access) {
+            const int j = access * VEC;
+            const long long m = part.m + tile::row(i), n = part.n + tile::column(j);
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+            C0 cast30_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const C0 product2 = product[i][j + v];
+                const C0 cast = product2;
+                cast30_out[v] = cast;
+            }
+            fuse_write<STEP_0>(cast30_ptr + fuse_offset<STEP_0>(at, cast30_strides), cast30_out, cast30_strides.axis[RANK - 1]);
+        }
+    }
+}
+#endif
+#endif
+
+#if defined(KERNEL_k5_random_ge_mul_sum)
+// k5_random_ge_mul_sum: row[q.0, q.1 | k.1] t1 = C0(cast15); t14 = C0(T0(mul(C0(cast30), mul(C0(ge(uniform0(position), 0.10000000149011612)), C0(1.1111111111111112))))); cast47 = T0(mul(C0(T0(mul(t1, sub(t14, sum(mul(t14, t1)))))), C0(0.125)))
+//   src/lib.rs:6  dropout(..)
+//   src/lib.rs:6  gradient of dropout(..)
+//   src/lib.rs:5  gradient of softmax(..)
+//   src/lib.rs:4  gradient of mul(..)
+#if defined(ITEMS)
+#define THREADS (TEAM == 32 ? 128 : TEAM)
+extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
+    const T0* cast15_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast15_strides,
+    const T0* cast30_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast30_strides,
+    const long long position_ptr,
+    const fuse_strides<RANK + INNER_RANK> position_strides,
+    T0* cast47_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast47_strides,
+    const unsigned long long seed,
+    const unsigned long long offset0,
+    const fuse_extents<RANK> outer,
+    const fuse_extents<INNER_RANK> inner) {
+    fuse_behind();
+    const IDX len = (IDX)inner.points;
+    const int lane = threadIdx.x % TEAM;
+    const IDX row = (IDX)blockIdx.x * (THREADS / TEAM) + threadIdx.x / TEAM;
+    if (row < (IDX)outer.points) {
+        const fuse_at<RANK> at = fuse_unravel(row, outer);
+        const T0* cast15_row = cast15_ptr + fuse_offset(at, cast15_strides);
+        const T0* cast30_row = cast30_ptr + fuse_offset(at, cast30_strides);
+        const long long position_row = position_ptr + fuse_offset(at, position_strides);
+        T0* cast47_row = cast47_ptr + fuse_offset(at, cast47_strides);
+        C0 cast6_kept[ITEMS][VEC];
+        constexpr int GROUPS16 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_lanes<fuse_sum<C0>, TEAM, VEC, GROUPS16> sum_lanes;
+        fuse_pack<T0, VEC> cast15_in[ITEMS];
+        fuse_pack<T0, VEC> cast30_in[ITEMS];
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (WHOLE || e < len) {
+                fuse_read<STEP_0>(cast15_in[i], cast15_row + fuse_along<RANK, STEP_0>(e, inner, cast15_strides), cast15_strides.axis[RANK + INNER_RANK - 1]);
+                fuse_read<STEP_1>(cast30_in[i], cast30_row + fuse_along<RANK, STEP_1>(e, inner, cast30_strides), cast30_strides.axis[RANK + INNER_RANK - 1]);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (!WHOLE && e >= len) continue;
+            fuse_draw<VEC, STEP_2> draw0(seed, offset0);
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const C0 cast15 = fuse_to_compute(cast15_in[i][v]);
+                const C0 cast = cast15;
+                const C0 cast30 = fuse_to_compute(cast30_in[i][v]);
+                const C0 cast2 = cast30;
+                const long long position = position_row + fuse_along<RANK, STEP_2>(e + v, inner, position_strides);
+                const float uniform = (float)draw0.uniform(position, v);
+                const bool ge = uniform >= 0.1f;
+                const C0 cast3 = fuse_cast<C0>(ge);
+                const C0 cast4 = fuse_cast<C0>(1.1111111111111112);
+                const C0 mul = cast3 * cast4;
+                const C0 mul2 = cast2 * mul;
+                const C0 cast5 = fuse_rounded<T0>(mul2);
+                const C0 cast6 = cast5;
+                const C0 mul3 = cast6 * cast;
+                cast6_kept[i][v] = cast6;
+                sum_lanes.add(i, v, fuse_sum<C0>::of(mul3, e + v));
+            }
+            if (ITEMS <= 1024 / (TEAM * VEC)) { sum_lanes.fold(i); }
+        }
+        const C0 sum = fuse_sum<C0>::value(sum_lanes.total<(ITEMS <= 1024 / (TEAM * VEC))>());
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const IDX e = (i * TEAM + lane) * VEC;
+            if (!WHOLE && e >= len) continue;
+            C0 cast47_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const C0 cast6 = cast6_kept[i][v];
+                const C0 cast15 = fuse_to_compute(cast15_in[i][v]);
+                const C0 cast = cast15;
+                const C0 sub = cast6 - sum;
+                const C0 mul4 = cast * sub;
+                const C0 cast7 = fuse_rounded<T0>(mul4);
+                const C0 cast8 = cast7;
+                const C0 cast9 = (C0)0.125;
+                const C0 mul5 = cast8 * cast9;
+                const C0 cast10 = mul5;
+                cast47_out[v] = cast10;
+            }
+            fuse_write<STEP_3>(cast47_row + fuse_along<RANK, STEP_3>(e, inner, cast47_strides), cast47_out, cast47_strides.axis[RANK + INNER_RANK - 1]);
+        }
+    }
+}
+#elif defined(RESIDENT)
+#define THREADS TEAM
+#define LEGS (16384 / fuse_leg)
+#define ITEMS (fuse_leg / (TEAM * VEC))
+extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
+    const T0* cast15_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast15_strides,
+    const T0* cast30_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast30_strides,
+    const long long position_ptr,
+    const fuse_strides<RANK + INNER_RANK> position_strides,
+    T0* cast47_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast47_strides,
+    const unsigned long long seed,
+    const unsigned long long offset0,
+    const fuse_extents<RANK> outer,
+    const fuse_extents<INNER_RANK> inner) {
+    fuse_behind();
+    const IDX len = (IDX)inner.points;
+    const int lane = threadIdx.x % TEAM;
+    extern __shared__ uint4 fuse_shared[];
+    fuse_room<T0> cast15_room(fuse_shared);
+    fuse_room<T0> cast30_room(cast15_room.end(len));
+    void* const lanes_room = cast30_room.end(len);
+    const int blocks = (int)((len + 16383) / 16384);
+    fuse_arrivals<TEAM, VEC> arrivals((int)len);
+    if (blockIdx.x < outer.points) {
+        const fuse_at<RANK> next = fuse_unravel((IDX)blockIdx.x, outer);
+        cast15_room.aim(cast15_ptr + fuse_offset(next, cast15_strides));
+        cast30_room.aim(cast30_ptr + fuse_offset(next, cast30_strides));
+        arrivals.send_all(cast15_room, cast30_room);
+    }
+    for (IDX row = (IDX)blockIdx.x; row < (IDX)outer.points; row += (IDX)gridDim.x) {
+        const fuse_at<RANK> at = fuse_unravel(row, outer);
+        const T0* cast15_row = cast15_ptr + fuse_offset(at, cast15_strides);
+        const T0* cast30_row = cast30_ptr + fuse_offset(at, cast30_strides);
+        const long long position_row = position_ptr + fuse_offset(at, position_strides);
+        T0* cast47_row = cast47_ptr + fuse_offset(at, cast47_strides);
+        cast15_room.open();
+        cast30_room.open();
+        arrivals.open();
+        const bool more = row + (IDX)gridDim.x < (IDX)outer.points;
+        if (more) {
+            const fuse_at<RANK> next = fuse_unravel(row + (IDX)gridDim.x, outer);
+            cast15_room.aim(cast15_ptr + fuse_offset(next, cast15_strides));
+            cast30_room.aim(cast30_ptr + fuse_offset(next, cast30_strides));
+        }
+        fuse_pack<T0, VEC> cast15_kept[KEPT > 0 ? KEPT * LEGS : 1][ITEMS];
+        fuse_pack<T0, VEC> cast30_kept[KEPT > 0 ? KEPT * LEGS : 1][ITEMS];
+        constexpr int GROUPS16 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_few_blocks<16, fuse_sum<C0>, TEAM, VEC, GROUPS16> sum_blocks(lanes_room);
+#pragma unroll
+        for (int block = 0; block < KEPT; ++block) {
+            fuse_lanes<fuse_sum<C0>, TEAM, VEC, GROUPS16> sum_lanes;
+#pragma unroll
+            for (int leg = 0; leg < LEGS; ++leg) {
+                constexpr bool WHOLE = true;
+                const IDX base = block * 16384 + leg * fuse_leg;
+                arrivals.await_leg((int)base, more ? (int)base / fuse_leg : 0);
+                fuse_pack<T0, VEC> (&cast15_in)[ITEMS] = cast15_kept[block * LEGS + leg];
+                fuse_pack<T0, VEC> (&cast30_in)[ITEMS] = cast30_kept[block * LEGS + leg];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<1>(cast15_in[i], cast15_room.row() + e, 1);
+                        fuse_read<1>(cast30_in[i], cast30_room.row() + e, 1);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+                    fuse_draw<VEC, STEP_2> draw0(seed, offset0);
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 cast15 = fuse_to_compute(cast15_in[i][v]);
+                        const C0 cast = cast15;
+                        const C0 cast30 = fuse_to_compute(cast30_in[i][v]);
+                        const C0 cast2 = cast30;
+                        const long long position = position_row + fuse_along<RANK, STEP_2>(e + v, inner, position_strides);
+                        const float uniform = (float)draw0.uniform(position, v);
+                        const bool ge = uniform >= 0.1f;
+                        const C0 cast3 = fuse_cast<C0>(ge);
+                        const C0 cast4 = fuse_cast<C0>(1.1111111111111112);
+                        const C0 mul = cast3 * cast4;
+                        const C0 mul2 = cast2 * mul;
+                        const C0 cast5 = fuse_rounded<T0>(mul2);
+                        const C0 cast6 = cast5;
+                        const C0 mul3 = cast6 * cast;
+                        sum_lanes.add(i, v, fuse_sum<C0>::of(mul3, e + v));
+                    }
+                }
+                arrivals.release((int)base, more, cast15_room, cast30_room);
+            }
+            sum_blocks.put(block, sum_lanes);
+        }
+        arrivals.flush(cast15_room, cast30_room);
+        for (IDX block = KEPT * 16384; block < len; block += 16384) {
+            fuse_lanes<fuse_sum<C0>, TEAM, VEC, GROUPS16> sum_lanes;
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<T0, VEC> cast15_in[ITEMS];
+                fuse_pack<T0, VEC> cast30_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<1>(cast15_in[i], cast15_room.row() + e, 1);
+                        fuse_read<1>(cast30_in[i], cast30_room.row() + e, 1);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+                    fuse_draw<VEC, STEP_2> draw0(seed, offset0);
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 cast15 = fuse_to_compute(cast15_in[i][v]);
+                        const C0 cast = cast15;
+                        const C0 cast30 = fuse_to_compute(cast30_in[i][v]);
+                        const C0 cast2 = cast30;
+                        const long long position = position_row + fuse_along<RANK, STEP_2>(e + v, inner, position_strides);
+                        const float uniform = (float)draw0.uniform(position, v);
+                        const bool ge = uniform >= 0.1f;
+                        const C0 cast3 = fuse_cast<C0>(ge);
+                        const C0 cast4 = fuse_cast<C0>(1.1111111111111112);
+                        const C0 mul = cast3 * cast4;
+                        const C0 mul2 = cast2 * mul;
+                        const C0 cast5 = fuse_rounded<T0>(mul2);
+                        const C0 cast6 = cast5;
+                        const C0 mul3 = cast6 * cast;
+                        sum_lanes.add(i, v, fuse_sum<C0>::of(mul3, e + v));
+                    }
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
+                arrivals.await_leg((int)base, more ? KEPT * LEGS : 0);
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            sum_blocks.put((int)(block / 16384), sum_lanes);
+        }
+        const C0 sum = fuse_sum<C0>::value(sum_blocks.total(blocks));
+        for (IDX block = KEPT * 16384; block < len; block += 16384) {
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<T0, VEC> cast15_in[ITEMS];
+                fuse_pack<T0, VEC> cast30_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<1>(cast15_in[i], cast15_room.row() + e, 1);
+                        fuse_read<1>(cast30_in[i], cast30_room.row() + e, 1);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+                    C0 cast47_out[VEC];
+                    fuse_draw<VEC, STEP_2> draw0(seed, offset0);
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 cast15 = fuse_to_compute(cast15_in[i][v]);
+                        const C0 cast = cast15;
+                        const C0 cast30 = fuse_to_compute(cast30_in[i][v]);
+                        const C0 cast2 = cast30;
+                        const long long position = position_row + fuse_along<RANK, STEP_2>(e + v, inner, position_strides);
+                        const float uniform = (float)draw0.uniform(position, v);
+                        const bool ge = uniform >= 0.1f;
+                        const C0 cast3 = fuse_cast<C0>(ge);
+                        const C0 cast4 = fuse_cast<C0>(1.1111111111111112);
+                        const C0 mul = cast3 * cast4;
+                        const C0 mul2 = cast2 * mul;
+                        const C0 cast5 = fuse_rounded<T0>(mul2);
+                        const C0 cast6 = cast5;
+                        const C0 sub = cast6 - sum;
+                        const C0 mul4 = cast * sub;
+                        const C0 cast7 = fuse_rounded<T0>(mul4);
+                        const C0 cast8 = cast7;
+                        const C0 cast9 = (C0)0.125;
+                        const C0 mul5 = cast8 * cast9;
+                        const C0 cast10 = mul5;
+                        cast47_out[v] = cast10;
+                    }
+                    fuse_write<STEP_3>(cast47_row + fuse_along<RANK, STEP_3>(e, inner, cast47_strides), cast47_out, cast47_strides.axis[RANK + INNER_RANK - 1]);
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+                arrivals.release((int)base, more, cast15_room, cast30_room);
+            }
+        }
+        arrivals.flush(cast15_room, cast30_room);
+#pragma unroll
+        for (int block = 0; block < KEPT; ++block) {
+#pragma unroll
+            for (int leg = 0; leg < LEGS; ++leg) {
+                constexpr bool WHOLE = true;
+                const IDX base = block * 16384 + leg * fuse_leg;
+                fuse_pack<T0, VEC> (&cast15_in)[ITEMS] = cast15_kept[block * LEGS + leg];
+                fuse_pack<T0, VEC> (&cast30_in)[ITEMS] = cast30_kept[block * LEGS + leg];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+                    C0 cast47_out[VEC];
+                    fuse_draw<VEC, STEP_2> draw0(seed, offset0);
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 cast15 = fuse_to_compute(cast15_in[i][v]);
+                        const C0 cast = cast15;
+                        const C0 cast30 = fuse_to_compute(cast30_in[i][v]);
+                        const C0 cast2 = cast30;
+                        const long long position = position_row + fuse_along<RANK, STEP_2>(e + v, inner, position_strides);
+                        const float uniform = (float)draw0.uniform(position, v);
+                        const bool ge = uniform >= 0.1f;
+                        const C0 cast3 = fuse_cast<C0>(ge);
+                        const C0 cast4 = fuse_cast<C0>(1.1111111111111112);
+                        const C0 mul = cast3 * cast4;
+                        const C0 mul2 = cast2 * mul;
+                        const C0 cast5 = fuse_rounded<T0>(mul2);
+                        const C0 cast6 = cast5;
+                        const C0 sub = cast6 - sum;
+                        const C0 mul4 = cast * sub;
+                        const C0 cast7 = fuse_rounded<T0>(mul4);
+                        const C0 cast8 = cast7;
+                        const C0 cast9 = (C0)0.125;
+                        const C0 mul5 = cast8 * cast9;
+                        const C0 cast10 = mul5;
+                        cast47_out[v] = cast10;
+                    }
+                    fuse_write<STEP_3>(cast47_row + fuse_along<RANK, STEP_3>(e, inner, cast47_strides), cast47_out, cast47_strides.axis[RANK + INNER_RANK - 1]);
+                }
+            }
+        }
+    }
+}
+#else
+#define THREADS TEAM
+#define ITEMS (TEAM == 1024 ? 16 : 4)
+extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
+    const T0* cast15_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast15_strides,
+    const T0* cast30_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast30_strides,
+    const long long position_ptr,
+    const fuse_strides<RANK + INNER_RANK> position_strides,
+    T0* cast47_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast47_strides,
+    const unsigned long long seed,
+    const unsigned long long offset0,
+    const fuse_extents<RANK> outer,
+    const fuse_extents<INNER_RANK> inner) {
+    fuse_behind();
+    const IDX len = (IDX)inner.points;
+    const int lane = threadIdx.x % TEAM;
+    const IDX row = (IDX)blockIdx.x;
+    if (row < (IDX)outer.points) {
+        const fuse_at<RANK> at = fuse_unravel(row, outer);
+        const T0* cast15_row = cast15_ptr + fuse_offset(at, cast15_strides);
+        const T0* cast30_row = cast30_ptr + fuse_offset(at, cast30_strides);
+        const long long position_row = position_ptr + fuse_offset(at, position_strides);
+        T0* cast47_row = cast47_ptr + fuse_offset(at, cast47_strides);
+        constexpr int GROUPS16 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_blocks<16, fuse_sum<C0>, TEAM, VEC, GROUPS16> sum_blocks(inner.points);
+        for (IDX block = 0; block < len; block += 16384) {
+            fuse_lanes<fuse_sum<C0>, TEAM, VEC, GROUPS16> sum_lanes;
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<T0, VEC> cast15_in[ITEMS];
+                fuse_pack<T0, VEC> cast30_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<STEP_0>(cast15_in[i], cast15_row + fuse_along<RANK, STEP_0>(e, inner, cast15_strides), cast15_strides.axis[RANK + INNER_RANK - 1]);
+                        fuse_read<STEP_1>(cast30_in[i], cast30_row + fuse_along<RANK, STEP_1>(e, inner, cast30_strides), cast30_strides.axis[RANK + INNER_RANK - 1]);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+                    fuse_draw<VEC, STEP_2> draw0(seed, offset0);
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 cast15 = fuse_to_compute(cast15_in[i][v]);
+                        const C0 cast = cast15;
+                        const C0 cast30 = fuse_to_compute(cast30_in[i][v]);
+                        const C0 cast2 = cast30;
+                        const long long position = position_row + fuse_along<RANK, STEP_2>(e + v, inner, position_strides);
+                        const float uniform = (float)draw0.uniform(position, v);
+                        const bool ge = uniform >= 0.1f;
+                        const C0 cast3 = fuse_cast<C0>(ge);
+                        const C0 cast4 = fuse_cast<C0>(1.1111111111111112);
+                        const C0 mul = cast3 * cast4;
+                        const C0 mul2 = cast2 * mul;
+                        const C0 cast5 = fuse_rounded<T0>(mul2);
+                        const C0 cast6 = cast5;
+                        const C0 mul3 = cast6 * cast;
+                        sum_lanes.add(i, v, fuse_sum<C0>::of(mul3, e + v));
+                    }
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+            sum_blocks.push(sum_lanes);
+        }
+        const C0 sum = fuse_sum<C0>::value(sum_blocks.total());
+        for (IDX block = 0; block < len; block += 16384) {
+            const auto step = [&](IDX base, auto whole) {
+                constexpr bool WHOLE = whole.value;
+                fuse_pack<T0, VEC> cast15_in[ITEMS];
+                fuse_pack<T0, VEC> cast30_in[ITEMS];
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (WHOLE || e < len) {
+                        fuse_read<STEP_0>(cast15_in[i], cast15_row + fuse_along<RANK, STEP_0>(e, inner, cast15_strides), cast15_strides.axis[RANK + INNER_RANK - 1]);
+                        fuse_read<STEP_1>(cast30_in[i], cast30_row + fuse_along<RANK, STEP_1>(e, inner, cast30_strides), cast30_strides.axis[RANK + INNER_RANK - 1]);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < ITEMS; ++i) {
+                    const IDX e = base + (i * TEAM + lane) * VEC;
+                    if (!WHOLE && e >= len) continue;
+                    C0 cast47_out[VEC];
+                    fuse_draw<VEC, STEP_2> draw0(seed, offset0);
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 cast15 = fuse_to_compute(cast15_in[i][v]);
+                        const C0 cast = cast15;
+                        const C0 cast30 = fuse_to_compute(cast30_in[i][v]);
+                        const C0 cast2 = cast30;
+                        const long long position = position_row + fuse_along<RANK, STEP_2>(e + v, inner, position_strides);
+                        const float uniform = (float)draw0.uniform(position, v);
+                        const bool ge = uniform >= 0.1f;
+                        const C0 cast3 = fuse_cast<C0>(ge);
+                        const C0 cast4 = fuse_cast<C0>(1.1111111111111112);
+                        const C0 mul = cast3 * cast4;
+                        const C0 mul2 = cast2 * mul;
+                        const C0 cast5 = fuse_rounded<T0>(mul2);
+                        const C0 cast6 = cast5;
+                        const C0 sub = cast6 - sum;
+                        const C0 mul4 = cast * sub;
+                        const C0 cast7 = fuse_rounded<T0>(mul4);
+                        const C0 cast8 = cast7;
+                        const C0 cast9 = (C0)0.125;
+                        const C0 mul5 = cast8 * cast9;
+                        const C0 cast10 = mul5;
+                        cast47_out[v] = cast10;
+                    }
+                    fuse_write<STEP_3>(cast47_row + fuse_along<RANK, STEP_3>(e, inner, cast47_strides), cast47_out, cast47_strides.axis[RANK + INNER_RANK - 1]);
+                }
+            };
+            for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
+                else step(base, fuse_bool<false>());
+            }
+        }
+    }
+}
+#endif
+#endif
+
+#if defined(KERNEL_k6_matmul)
+// k6_matmul: map[q.0, q.1, q.2] q_grad = T0(product)
+//   src/lib.rs:3  gradient of matmul(..)
+#if defined(FEW)
+extern "C" __global__ void __launch_bounds__(256, 2) k6_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* q_grad_ptr,
+    const fuse_strides<RANK> q_grad_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_skinny<T0, FEW, RIGHT> strips;
+    const strips::Strip strip(shape);
+    __shared__ C0 product[strips::ROWS][strips::COLUMNS];
+    strips::run(strip, shape, left + strip.start(left_strides), left_strides, right + strip.start(right_strides), right_strides);
+    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
+    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+        const long long m = strip.m + i, n = strip.n + j;
+        if (m >= shape.m || n >= shape.n) continue;
+        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+        C0 q_grad_out[VEC];
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) {
+            const C0 product2 = product[i][j + v];
+            const C0 q_grad2 = product2;
+            q_grad_out[v] = q_grad2;
+        }
+        fuse_write<STEP_0>(q_grad_ptr + fuse_offset<STEP_0>(at, q_grad_strides), q_grad_out, q_grad_strides.axis[RANK - 1]);
+    }
+}
+#elif defined(THIRDS)
+extern "C" __global__ void __launch_bounds__(384, 1) k6_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* q_grad_ptr,
+    const fuse_strides<RANK> q_grad_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_thirds<THIRDS, LEFT, RIGHT> tile;
+    extern __shared__ uint4 fuse_shared[];
+    tile work(fuse_shared);
+    if (tile::feeds()) {
+        tile::few_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            work.feed(part.right(right, right_strides, shape));
+        }
+    } else {
+        tile::many_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            float product[THIRDS / 2] = {};
+            work.multiply(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+            fuse_turn<THIRDS> turn(work.shared.turn);
+#pragma unroll 1
+            for (int piece = 0; piece < turn.PIECES; ++piece) {
+                turn.put(product, piece);
+#pragma unroll
+                for (int access = 0; access < turn.ACCESSES; ++access) {
+                    const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
+                    if (m >= shape.m || n >= shape.n) continue;
+                    const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+                    float value[VEC];
+                    turn.get(value, access);
+                    C0 q_grad_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 product2 = value[v];
+                        const C0 q_grad2 = product2;
+                        q_grad_out[v] = q_grad2;
+                    }
+                    fuse_write<STEP_0>(q_grad_ptr + fuse_offset<STEP_0>(at, q_grad_strides), q_grad_out, q_grad_strides.axis[RANK - 1]);
+                }
+            }
+        }
+    }
+}
+#elif defined(HALVES)
+extern "C" __global__ void __launch_bounds__(384, 1) k6_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* q_grad_ptr,
+    const fuse_strides<RANK> q_grad_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_halves<T0, HALVES, LEFT, RIGHT> tile;
+    extern __shared__ uint4 fuse_shared[];
+    tile work(fuse_shared);
+    if (tile::feeds()) {
+        tile::few_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            work.feed(part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+        }
+    } else {
+        tile::many_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            float product[HALVES / 2] = {};
+            work.multiply(product, part.left(left, left_strides, shape));
+            fuse_turn<HALVES> turn(work.shared.turn);
+#pragma unroll
+            for (int piece = 0; piece < turn.PIECES; piece += 2) {
+#pragma unroll
+                for (int access = 0; access < 2 * turn.ACCESSES; ++access) {
+                    if (access % turn.ACCESSES == 0) turn.put(product, piece + access / turn.ACCESSES);
+                    const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
+                    if (m >= shape.m || n >= shape.n) continue;
+                    const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+                    float value[VEC];
+                    turn.get(value, access);
+                    C0 q_grad_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 product2 = value[v];
+                        const C0 q_grad2 = product2;
+                        q_grad_out[v] = q_grad2;
+                    }
+                    fuse_write<STEP_0>(q_grad_ptr + fuse_offset<STEP_0>(at, q_grad_strides), q_grad_out, q_grad_strides.axis[RANK - 1]);
+                }
+            }
+        }
+    }
+}
+#else
+extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k6_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* q_grad_ptr,
+    const fuse_strides<RANK> q_grad_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_product<T0, TILE, LEFT, RIGHT> tile;
+    const fuse_part<TILE, TILE> part(blockIdx.x, shape);
+    C0 product[tile::ROWS][tile::COLUMNS] = {};
+    fuse_multiply<tile>(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+#pragma unroll
+    for (int i = 0; i < tile::ROWS; ++i) {
+#pragma unroll
+        for (int access = 0; access < tile::COLUMNS / VEC; ++access) {
+            const int j = access * VEC;
+            const long long m = part.m + tile::row(i), n = part.n + tile::column(j);
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+            C0 q_grad_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const C0 product2 = product[i][j + v];
+                const C0 q_grad2 = product2;
+                q_grad_out[v] = q_grad2;
+            }
+            fuse_write<STEP_0>(q_grad_ptr + fuse_offset<STEP_0>(at, q_grad_strides), q_grad_out, q_grad_strides.axis[RANK - 1]);
+        }
+    }
+}
+#endif
+#endif
+
+#if defined(KERNEL_k7_matmul)
+// k7_matmul: map[q.0, k.1, q.2] cast53 = T0(product)
+//   src/lib.rs:3  gradient of matmul(..)
+#if defined(FEW)
+extern "C" __global__ void __launch_bounds__(256, 2) k7_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* cast53_ptr,
+    const fuse_strides<RANK> cast53_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_skinny<T0, FEW, RIGHT> strips;
+    const strips::Strip strip(shape);
+    __shared__ C0 product[strips::ROWS][strips::COLUMNS];
+    strips::run(strip, shape, left + strip.start(left_strides), left_strides, right + strip.start(right_strides), right_strides);
+    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
+    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+        const long long m = strip.m + i, n = strip.n + j;
+        if (m >= shape.m || n >= shape.n) continue;
+        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+        C0 cast53_out[VEC];
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) {
+            const C0 product2 = product[i][j + v];
+            const C0 cast = product2;
+            cast53_out[v] = cast;
+        }
+        fuse_write<STEP_0>(cast53_ptr + fuse_offset<STEP_0>(at, cast53_strides), cast53_out, cast53_strides.axis[RANK - 1]);
+    }
+}
+#elif defined(THIRDS)
+extern "C" __global__ void __launch_bounds__(384, 1) k7_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* cast53_ptr,
+    const fuse_strides<RANK> cast53_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_thirds<THIRDS, LEFT, RIGHT> tile;
+    extern __shared__ uint4 fuse_shared[];
+    tile work(fuse_shared);
+    if (tile::feeds()) {
+        tile::few_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            work.feed(part.right(right, right_strides, shape));
+        }
+    } else {
+        tile::many_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            float product[THIRDS / 2] = {};
+            work.multiply(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+            fuse_turn<THIRDS> turn(work.shared.turn);
+#pragma unroll 1
+            for (int piece = 0; piece < turn.PIECES; ++piece) {
+                turn.put(product, piece);
+#pragma unroll
+                for (int access = 0; access < turn.ACCESSES; ++access) {
+                    const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
+                    if (m >= shape.m || n >= shape.n) continue;
+                    const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+                    float value[VEC];
+                    turn.get(value, access);
+                    C0 cast53_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 product2 = value[v];
+                        const C0 cast = product2;
+                        cast53_out[v] = cast;
+                    }
+                    fuse_write<STEP_0>(cast53_ptr + fuse_offset<STEP_0>(at, cast53_strides), cast53_out, cast53_strides.axis[RANK - 1]);
+                }
+            }
+        }
+    }
+}
+#elif defined(HALVES)
+extern "C" __global__ void __launch_bounds__(384, 1) k7_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* cast53_ptr,
+    const fuse_strides<RANK> cast53_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_halves<T0, HALVES, LEFT, RIGHT> tile;
+    extern __shared__ uint4 fuse_shared[];
+    tile work(fuse_shared);
+    if (tile::feeds()) {
+        tile::few_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            work.feed(part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+        }
+    } else {
+        tile::many_registers();
+        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
+            const tile::Part part(n, shape);
+            float product[HALVES / 2] = {};
+            work.multiply(product, part.left(left, left_strides, shape));
+            fuse_turn<HALVES> turn(work.shared.turn);
+#pragma unroll
+            for (int piece = 0; piece < turn.PIECES; piece += 2) {
+#pragma unroll
+                for (int access = 0; access < 2 * turn.ACCESSES; ++access) {
+                    if (access % turn.ACCESSES == 0) turn.put(product, piece + access / turn.ACCESSES);
+                    const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
+                    if (m >= shape.m || n >= shape.n) continue;
+                    const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+                    float value[VEC];
+                    turn.get(value, access);
+                    C0 cast53_out[VEC];
+#pragma unroll
+                    for (int v = 0; v < VEC; ++v) {
+                        const C0 product2 = value[v];
+                        const C0 cast = product2;
+                        cast53_out[v] = cast;
+                    }
+                    fuse_write<STEP_0>(cast53_ptr + fuse_offset<STEP_0>(at, cast53_strides), cast53_out, cast53_strides.axis[RANK - 1]);
+                }
+            }
+        }
+    }
+}
+#else
+extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k7_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* cast53_ptr,
+    const fuse_strides<RANK> cast53_strides,
+    C0* parts,
+    unsigned* counters) {
+    fuse_behind();
+    typedef fuse_product<T0, TILE, LEFT, RIGHT> tile;
+    const fuse_part<TILE, TILE> part(blockIdx.x, shape);
+    C0 product[tile::ROWS][tile::COLUMNS] = {};
+    fuse_multiply<tile>(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+#pragma unroll
+    for (int i = 0; i < tile::ROWS; ++i) {
+#pragma unroll
+        for (int access = 0; access < tile::COLUMNS / VEC; ++access) {
+            const int j = access * VEC;
+            const long long m = part.m + tile::row(i), n = part.n + tile::column(j);
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
+            C0 cast53_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const C0 product2 = product[i][j + v];
+                const C0 cast = product2;
+                cast53_out[v] = cast;
+            }
+            fuse_write<STEP_0>(cast53_ptr + fuse_offset<STEP_0>(at, cast53_strides), cast53_out, cast53_strides.axis[RANK - 1]);
+        }
+    }
+}
+#endif
+#endif
+
+#if defined(KERNEL_k0_attention)
+// k0_attention: map[q.0, q.1, k.1] cast25 = product; cast25 = mul(cast25, mul(C0(ge(uniform0(position), 0.10000000149011612)), 1.1111111111111112))
+//   src/lib.rs:3  matmul(..)
+//   src/lib.rs:4  mul(..)
+//   src/lib.rs:5  softmax(..)
+//   src/lib.rs:6  dropout(..)
+//   src/lib.rs:7  matmul(..)
+extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_attention(
+    const T0* of_queries,
+    const fuse_heads of_queries_strides,
+    const T0* of_keys,
+    const fuse_heads of_keys_strides,
+    const T0* of_values,
+    const fuse_heads of_values_strides,
+    T0* of_result,
+    const fuse_heads of_result_strides,
+    float* of_logs,
+    const fuse_attention_shape shape,
+    unsigned* counters,
+    const long long position_ptr,
+    const fuse_strides<RANK> position_strides,
+    const unsigned long long seed,
+    const unsigned long long offset0) {
+    fuse_behind();
+    fuse_draw<1, 2> draw0(seed, offset0);
+    // What is kept of query m and key n.
+    const auto keeps = [&](const int (&batch)[3], const int m, const int n) -> bool {
+        const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
+        const long long position = position_ptr + fuse_offset(at, position_strides);
+        const float uniform = (float)draw0.uniform(position, 0);
+        const bool ge = uniform >= 0.1f;
+        return ge;
+    };
+    // What becomes of the product of query m and key n.
+    const auto to_score = [&](const int (&batch)[3], const float product, const int m, const int n) -> float {
+        const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
+        const C0 product2 = product;
+        return product2;
+    };
+    const auto to_weight = fuse_dropped(keeps, 1.1111111111111112);
+    typedef fuse_attention_any<T0, T0, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, false, false, true, true, false> attend;
+    attend::run({of_queries, of_queries_strides}, {of_keys, of_keys_strides}, {of_values, of_values_strides}, of_result, of_result_strides, of_logs,
+                shape, counters, (C0)0.125, to_score, to_weight);
+}
+#endif
+
+#if defined(KERNEL_k0_attention_queries)
+// k0_attention_queries: map[q.0, q.1, k.1] cast25 = product; cast25 = mul(cast25, mul(C0(ge(uniform0(position), 0.10000000149011612)), 1.1111111111111112)); cast47 = cast47
+//   src/lib.rs:3  matmul(..)
+//   src/lib.rs:4  mul(..)
+//   src/lib.rs:5  softmax(..)
+//   src/lib.rs:6  dropout(..)
+//   src/lib.rs:7  matmul(..)
+//   src/lib.rs:6  dropout(..)
+//   src/lib.rs:6  gradient of dropout(..)
+//   src/lib.rs:5  gradient of softmax(..)
+//   src/lib.rs:4  gradient of mul(..)
+extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_attention_queries(
+    const T0* of_queries,
+    const fuse_heads of_queries_strides,
+    const T0* of_keys,
+    const fuse_heads of_keys_strides,
+    const T0* of_values,
+    const fuse_heads of_values_strides,
+    const T0* of_result,
+    const fuse_heads of_result_strides,
+    const T0* of_gradient,
+    const fuse_heads of_gradient_strides,
+    T0* of_gradient_of_queries,
+    const fuse_heads of_gradient_of_queries_strides,
+    const float* of_logs,
+    float* of_sums,
+    const fuse_attention_shape shape,
+    unsigned* counters,
+    const long long position_ptr,
+    const fuse_strides<RANK> position_strides,
+    const unsigned long long seed,
+    const unsigned long long offset0) {
+    fuse_behind();
+    fuse_draw<1, 2> draw0(seed, offset0);
+    // What is kept of query m and key n.
+    const auto keeps = [&](const int (&batch)[3], const int m, const int n) -> bool {
+        const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
+        const long long position = position_ptr + fuse_offset(at, position_strides);
+        const float uniform = (float)draw0.uniform(position, 0);
+        const bool ge = uniform >= 0.1f;
+        return ge;
+    };
+    // What becomes of the product of query m and key n.
+    const auto to_score = [&](const int (&batch)[3], const float product, const int m, const int n) -> float {
+        const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
+        const C0 product2 = product;
+        return product2;
+    };
+    const auto of_weight = fuse_dropped(keeps, 1.1111111111111112);
+    // What the gradient of the product is of query m and key n.
+    const auto of_score = [&](const int (&batch)[3], const float given, const float product, const int m, const int n) -> float {
+        const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
+        const C0 cast47 = given;
+        return cast47;
+    };
+    typedef fuse_attention_dq<T0, T0, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, false, true, false> attend;
+    attend::run({of_queries, of_queries_strides}, {of_keys, of_keys_strides}, {of_values, of_values_strides}, {of_result, of_result_strides}, {of_gradient, of_gradient_strides}, of_logs, of_sums, of_gradient_of_queries, of_gradient_of_queries_strides,
+                shape, counters, (C0)0.125, to_score, of_weight, of_score);
+}
+#endif
+
+#if defined(KERNEL_k0_attention_keys)
+// k0_attention_keys: map[q.0, q.1, k.1] cast25 = product; cast25 = mul(cast25, mul(C0(ge(uniform0(position), 0.10000000149011612)), 1.1111111111111112)); cast47 = cast47
+//   src/lib.rs:3  matmul(..)
+//   src/lib.rs:4  mul(..)
+//   src/lib.rs:5  softmax(..)
+//   src/lib.rs:6  dropout(..)
+//   src/lib.rs:7  matmul(..)
+//   src/lib.rs:6  dropout(..)
+//   src/lib.rs:6  gradient of dropout(..)
+//   src/lib.rs:5  gradient of softmax(..)
+//   src/lib.rs:4  gradient of mul(..)
+extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_attention_keys(
+    const T0* of_queries,
+    const fuse_heads of_queries_strides,
+    const T0* of_keys,
+    const fuse_heads of_keys_strides,
+    const T0* of_values,
+    const fuse_heads of_values_strides,
+    const T0* of_gradient,
+    const fuse_heads of_gradient_strides,
+    T0* of_gradient_of_keys,
+    const fuse_heads of_gradient_of_keys_strides,
+    T0* of_gradient_of_values,
+    const fuse_heads of_gradient_of_values_strides,
+    const float* of_logs,
+    const float* of_sums,
+    const fuse_attention_shape shape,
+    unsigned* counters,
+    const long long position_ptr,
+    const fuse_strides<RANK> position_strides,
+    const unsigned long long seed,
+    const unsigned long long offset0) {
+    fuse_behind();
+    fuse_draw<1, 2> draw0(seed, offset0);
+    // What is kept of query m and key n.
+    const auto keeps = [&](const int (&batch)[3], const int m, const int n) -> bool {
+        const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
+        const long long position = position_ptr + fuse_offset(at, position_strides);
+        const float uniform = (float)draw0.uniform(position, 0);
+        const bool ge = uniform >= 0.1f;
+        return ge;
+    };
+    // What becomes of the product of query m and key n.
+    const auto to_score = [&](const int (&batch)[3], const float product, const int m, const int n) -> float {
+        const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
+        const C0 product2 = product;
+        return product2;
+    };
+    const auto to_weight = fuse_dropped(keeps, 1.1111111111111112);
+    const auto of_weight = fuse_dropped(keeps, 1.1111111111111112);
+    // What the gradient of the product is of query m and key n.
+    const auto of_score = [&](const int (&batch)[3], const float given, const float product, const int m, const int n) -> float {
+        const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
+        const C0 cast47 = given;
+        return cast47;
+    };
+    typedef fuse_attention_dkv<T0, T0, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, false, true, false> attend;
+    attend::run({of_queries, of_queries_strides}, {of_keys, of_keys_strides}, {of_values, of_values_strides}, {of_gradient, of_gradient_strides}, of_logs, of_sums, of_gradient_of_keys, of_gradient_of_keys_strides, of_gradient_of_values, of_gradient_of_values_strides,
+                shape, counters, (C0)0.125, to_score, to_weight, of_weight, of_score);
+}
+#endif
+

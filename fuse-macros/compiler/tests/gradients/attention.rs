@@ -1,0 +1,205 @@
+//! Which attention of training is one kernel of a GPU forward and two backward.
+
+use expect_test::{Expect, expect};
+use fuse_compiler::autodiff::{self, Request, Seed};
+use fuse_compiler::graph::Graph;
+use fuse_compiler::op::{Attr, Literal, Ops, Val};
+use fuse_compiler::plan::verify::verify;
+use fuse_compiler::plan::{Plan, Step, print};
+use fuse_compiler::types::{DType, Dim};
+use fuse_compiler::{optimise, schedule};
+
+/// The plan of a function and its gradients, for operands that do not broadcast. Every result has a cotangent.
+fn plan(inputs: &[(&str, DType, usize)], wrt: &[u32], function: impl FnOnce(&mut Ops, &[Val]) -> Vec<Val>) -> Plan {
+    let mut graph = Graph::new("f");
+    let vals: Vec<Val> = inputs.iter().map(|(name, dtype, rank)| graph.input(name, *dtype, *rank)).collect();
+    graph.outs = function(&mut Ops(&mut graph), &vals);
+    let seeds = graph.outs.iter().map(|_| Seed::Input).collect();
+    let joint = autodiff::run(graph, &Request { wrt: wrt.to_vec(), seeds });
+    let joint = optimise::assume(&joint).unwrap_or(joint);
+    let plan = schedule::run(&optimise::run(joint, optimise::Options::default()), schedule::Options::default());
+    verify(&plan);
+    plan
+}
+
+/// What a plan has of attention.
+fn check(plan: &Plan, expected: Expect) {
+    let text = print::plan(plan);
+    let lines = text.lines().filter(|line| line.contains("attention") || line.contains("back from step"));
+    expected.assert_eq(&lines.map(|line| format!("{line}\n")).collect::<String>());
+}
+
+/// Heads of one projection, `[b, s, 3 h d]` to three of `[b, h, s, d]`.
+fn heads(o: &mut Ops, projected: Val) -> [Val; 3] {
+    let dims = o.dims(projected);
+    [0, 1, 2].map(|k| {
+        let part = o.narrow(projected, 2, Dim::Const(768 * k), Dim::Const(768));
+        let part = o.reshape(part, vec![dims[0].clone(), dims[1].clone(), Dim::Const(12), Dim::Const(64)]);
+        o.permute(part, &[0, 2, 1, 3])
+    })
+}
+
+/// The weights of attention, scaled by 1/8.
+fn weights(o: &mut Ops, q: Val, k: Val) -> Val {
+    let k = o.swap_last(k);
+    let scores = o.apply("matmul", &[q, k]);
+    let scale = o.constant(Literal::Float(0.125), o.dtype(q));
+    let scores = o.mul(scores, scale);
+    o.with("softmax", &[scores], vec![Attr::Int(-1)])
+}
+
+fn drop_some(o: &mut Ops, x: Val) -> Val {
+    let rate = o.float(0.1, DType::F64);
+    o.with("dropout", &[x, rate], vec![Attr::Bool(true)])
+}
+
+const HALVES: &[(&str, DType, usize)] = &[("q", DType::BF16, 4), ("k", DType::BF16, 4), ("v", DType::BF16, 4)];
+
+/// Attention of a transformer's layer, as it is trained.
+fn layer(o: &mut Ops, x: &[Val]) -> Vec<Val> {
+    let dims = o.dims(x[0]);
+    let projected = o.apply("linear", x);
+    let [q, k, v] = heads(o, projected);
+    let weights = weights(o, q, k);
+    let weights = drop_some(o, weights);
+    let out = o.apply("matmul", &[weights, v]);
+    let out = o.permute(out, &[0, 2, 1, 3]);
+    vec![o.reshape(out, vec![dims[0].clone(), dims[1].clone(), Dim::Const(768)])]
+}
+
+fn layer_of(dtype: DType) -> Plan {
+    plan(&[("x", dtype, 3), ("w", dtype, 2), ("b", dtype, 1)], &[0, 1, 2], layer)
+}
+
+#[test]
+fn a_layer_in_training_is_three_kernels() {
+    check(
+        &layer_of(DType::BF16),
+        expect![[r#"
+        k1_attention: attention of map[x.0, 12, x.1, x.1] cast38 = product; cast38 = mul(cast38, mul(f32(ge(uniform0(position), 0.10000000149011612)), 1.1111111640930176))
+        k1_attention_queries, k1_attention_keys: back from step 4 of map[x.0, 12, x.1, x.1] cast38 = product; cast38 = mul(cast38, mul(f32(ge(uniform0(position), 0.10000000149011612)), 1.1111111640930176)); cast65 = cast65
+    "#]],
+    );
+    check(
+        &layer_of(DType::Param(0)),
+        expect![[r#"
+        k1_attention: attention of map[x.0, 12, x.1, x.1] cast39 = product; cast39 = mul(cast39, mul(C0(ge(uniform0(position), 0.10000000149011612)), 1.1111111111111112))
+        k1_attention_queries, k1_attention_keys: back from step 4 of map[x.0, 12, x.1, x.1] cast39 = product; cast39 = mul(cast39, mul(C0(ge(uniform0(position), 0.10000000149011612)), 1.1111111111111112)); cast66 = cast66
+    "#]],
+    );
+}
+
+#[test]
+fn gradients_of_keys_lie_row_by_row() {
+    let plan = layer_of(DType::BF16);
+    let back = plan.fused[0].back.as_ref().expect("there is a way back");
+    let (_, _, _, queries, keys) = back.steps(&plan);
+    // Both are read as `[b, s, h d]`, so that is how they lie.
+    for product in [queries, keys] {
+        let buf = &plan.bufs[product.lib.product.buf.0 as usize];
+        assert_eq!(buf.ty.dims[2..], [Dim::Const(12), Dim::Const(64)], "{}", print::plan(&plan));
+    }
+    // Nothing is copied, since the gradient of the projection is made of the three.
+    let copies = plan.steps.iter().filter(|step| matches!(step, Step::Kernel(kernel) if kernel.stmts.len() == 1));
+    assert!(copies.count() <= 6, "{}", print::plan(&plan));
+}
+
+#[test]
+fn what_the_way_back_reads_lives_until_then() {
+    let plan = layer_of(DType::BF16);
+    let (fused, end) = (&plan.fused[0], plan.fused[0].back.as_ref().expect("there is a way back").first + 4);
+    let (scores, _, values) = fused.steps.steps(&plan);
+    for operand in [&scores.a, &scores.b, &values.b, &values.lib.product] {
+        assert!(plan.bufs[operand.buf.0 as usize].live.1 >= end);
+    }
+    assert!(plan.bufs.iter().all(|buf| buf.donor != Some(values.lib.product.buf)));
+}
+
+#[test]
+fn attention_as_one_op_goes_back_in_two_kernels() {
+    let inputs = [HALVES, &[("mask", DType::Bool, 4)]].concat();
+    let masked = |o: &mut Ops, x: &[Val]| vec![o.with("scaled_dot_product_attention", x, vec![Attr::Bool(true)])];
+    check(
+        &plan(&inputs, &[0, 1, 2], masked),
+        expect![[r#"
+        s0_attention: attention, causal of map[q.0, q.1, q.2, k.2] cast29 = where_cond(mask, mul(product, recip(sqrt(q.3))), -inf)
+        s0_attention_queries, s0_attention_keys: back from step 3 of map[q.0, q.1, q.2, k.2] cast29 = where_cond(mask, mul(product, recip(sqrt(q.3))), -inf); cast41 = mul(cast41, recip(sqrt(q.3)))
+    "#]],
+    );
+}
+
+#[test]
+fn dropped_weights_are_one_kernel_where_nothing_goes_back() {
+    let mut graph = Graph::new("f");
+    let x: Vec<Val> = HALVES.iter().map(|(name, dtype, rank)| graph.input(name, *dtype, *rank)).collect();
+    let o = &mut Ops(&mut graph);
+    let weights = weights(o, x[0], x[1]);
+    let weights = drop_some(o, weights);
+    let out = o.apply("matmul", &[weights, x[2]]);
+    graph.outs = vec![out];
+    let graph = optimise::assume(&graph).unwrap_or(graph);
+    let plan = schedule::run(&optimise::run(graph, optimise::Options::default()), schedule::Options::default());
+    check(
+        &plan,
+        expect![[r#"
+        attention: s0_matmul, s1_mul_max_sub_exp, s2_matmul
+        s0_attention: attention of map[q.0, q.1, q.2, k.2] cast24 = product; cast24 = mul(cast24, mul(f32(ge(uniform0(position), 0.10000000149011612)), 1.1111111640930176))
+    "#]],
+    );
+}
+
+/// Attention that somebody looks into, or that is no multiple of a softmax.
+#[track_caller]
+fn stays_in_steps(inputs: &[(&str, DType, usize)], wrt: &[u32], function: impl FnOnce(&mut Ops, &[Val]) -> Vec<Val>) {
+    let plan = plan(inputs, wrt, function);
+    assert!(plan.fused.is_empty(), "{}", print::plan(&plan));
+}
+
+#[test]
+fn what_somebody_else_reads_stays_in_steps() {
+    // The user has the weights, too.
+    stays_in_steps(HALVES, &[0, 1, 2], |o, x| {
+        let weights = weights(o, x[0], x[1]);
+        vec![o.apply("matmul", &[weights, x[2]]), weights]
+    });
+    // The gradient of a learned bias is that of the scores.
+    let biased = [HALVES, &[("bias", DType::BF16, 4)]].concat();
+    stays_in_steps(&biased, &[0, 1, 2, 3], |o, x| {
+        vec![o.with("scaled_dot_product_attention", x, vec![Attr::Bool(false)])]
+    });
+    // Without a gradient of the keys two of the five steps are not there.
+    stays_in_steps(HALVES, &[0, 2], |o, x| {
+        let weights = weights(o, x[0], x[1]);
+        vec![o.apply("matmul", &[weights, x[2]])]
+    });
+    // What the slope of a score of one's own needs is kept.
+    stays_in_steps(HALVES, &[0, 1, 2], |o, x| {
+        let k = o.swap_last(x[1]);
+        let scores = o.apply("matmul", &[x[0], k]);
+        let scores = o.apply("tanh", &[scores]);
+        let weights = o.with("softmax", &[scores], vec![Attr::Int(-1)]);
+        vec![o.apply("matmul", &[weights, x[2]])]
+    });
+    // Two products have the same weights.
+    stays_in_steps(HALVES, &[0, 1, 2], |o, x| {
+        let weights = weights(o, x[0], x[1]);
+        let out = o.apply("matmul", &[weights, x[2]]);
+        let twice = o.apply("matmul", &[weights, x[1]]);
+        vec![out, twice]
+    });
+}
+
+#[test]
+fn weights_that_are_no_multiples_of_a_softmax_stay_in_steps() {
+    stays_in_steps(HALVES, &[0, 1, 2], |o, x| {
+        let weights = weights(o, x[0], x[1]);
+        let squared = o.mul(weights, weights);
+        vec![o.apply("matmul", &[squared, x[2]])]
+    });
+    stays_in_steps(HALVES, &[0, 1, 2], |o, x| {
+        let weights = weights(o, x[0], x[1]);
+        let one = o.constant(Literal::Float(1.0), DType::BF16);
+        let more = o.add(weights, one);
+        vec![o.apply("matmul", &[more, x[2]])]
+    });
+}
