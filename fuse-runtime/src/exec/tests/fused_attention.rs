@@ -11,6 +11,7 @@ use fuse_compiler::autodiff::{self, Request, Seed};
 use fuse_compiler::op::{Attr, Build, Literal, Op};
 use fuse_compiler::types::DType::{self, BF16, Bool, F16, F32, F64};
 use fuse_compiler::{optimise, schedule};
+use half::bf16;
 
 /// Batches, heads, queries, keys, depth, columns of values.
 type Extents = [usize; 6];
@@ -41,6 +42,8 @@ enum Mask {
     Keys,
     /// Added to every score.
     Bias,
+    /// Added, too: what is not to be attended to has the least number there is, in some rows all.
+    Least,
 }
 
 /// How queries, keys and values lie.
@@ -95,6 +98,21 @@ fn mask(dtype: DType, mask: Mask, [b, h, m, n, ..]: Extents) -> Option<RawTensor
         Mask::Pairs => Some(spread(bools(&[m, n], &|i| i % 3 != 0 && i >= n))),
         Mask::Keys => Some(spread(bools(&[b, 1, 1, n], &|i| i % n <= n / 2))),
         Mask::Bias => Some(noise(dtype, &[b, h, m, n])),
+        Mask::Least => {
+            let is_masked = |i: usize| i / n % 3 == 1 || i % n > n / 2;
+            let bias = (0..m * n).map(|i| if is_masked(i) { f32::MIN } else { 0.0 });
+            Some(spread(
+                match dtype {
+                    // Rounded to the nearest it would be -inf.
+                    BF16 => RawTensor::from_slice(
+                        &bias.map(|x| bf16::from_f32(x).max(bf16::MIN)).collect::<Vec<_>>(),
+                        &[m, n],
+                    ),
+                    _ => RawTensor::from_slice(&bias.collect::<Vec<_>>(), &[m, n]),
+                }
+                .unwrap(),
+            ))
+        }
     }
 }
 
@@ -102,7 +120,8 @@ fn case(dtype: DType, extents: Extents, mask: Mask, form: Form) -> Case {
     let [b, h, m, n, depth, columns] = extents;
     let mut inputs =
         vec![(dtype, vec![b, h, m, depth]), (dtype, vec![b, h, n, depth]), (dtype, vec![b, h, n, columns])];
-    let masked = (mask != Mask::None).then(|| (if mask == Mask::Bias { dtype } else { Bool }, vec![b, h, m, n]));
+    let masked = (mask != Mask::None)
+        .then(|| (if matches!(mask, Mask::Bias | Mask::Least) { dtype } else { Bool }, vec![b, h, m, n]));
     inputs.extend(masked);
     let inputs: Vec<(DType, &[usize])> = inputs.iter().map(|(dtype, dims)| (*dtype, dims.as_slice())).collect();
     Case::new(&inputs, |g, x| {
@@ -118,7 +137,7 @@ fn case(dtype: DType, extents: Extents, mask: Mask, form: Form) -> Case {
             scores = op(g, "tanh", &[scores], &[]);
             scores = op(g, "add", &[scores, scores], &[]);
         }
-        if let Some(mask) = x.get(3).filter(|_| mask == Mask::Bias) {
+        if let Some(mask) = x.get(3).filter(|_| matches!(mask, Mask::Bias | Mask::Least)) {
             scores = op(g, "add", &[scores, *mask], &[]);
         }
         let weights = op(g, "softmax", &[scores], &[Attr::Int(-1)]);
@@ -153,7 +172,7 @@ fn reference(inputs: &[RawTensor], extents: Extents, mask: Mask, form: Form) -> 
                 match mask {
                     _ if form == Form::Op(true) && key > query => f64::NEG_INFINITY,
                     Mask::None => scaled,
-                    Mask::Bias => scaled + masked(key),
+                    Mask::Bias | Mask::Least => scaled + masked(key),
                     Mask::Pairs | Mask::Keys if masked(key) == 0.0 => f64::NEG_INFINITY,
                     Mask::Pairs | Mask::Keys => scaled,
                 }
@@ -209,7 +228,7 @@ fn compare(dtype: DType, extents: Extents, (masked, form): (Mask, Form), inputs:
             let room = unit * (rounded * size + want.abs()) + least;
             let is_same = got == *want || (got.is_nan() && want.is_nan());
             assert!(
-                is_same || (got - want).abs() <= room,
+                is_same || want.is_finite() && (got - want).abs() <= room,
                 "{what}: element {i} is {got}, not {want}, with room for {room:e}"
             );
         }
@@ -281,6 +300,17 @@ fn every_mask_over_every_layout() {
                 check(BF16, [2, 3, 140, 270, 64, 64], masked, Form::Op(causal), lie);
             }
         }
+    }
+}
+
+/// What other libraries mask with: rows of it attend to all alike.
+#[test]
+fn masks_of_the_least_number() {
+    for dtype in [BF16, F32] {
+        for causal in [false, true] {
+            check(dtype, [2, 3, 140, 270, 64, 64], Mask::Least, Form::Op(causal), Lie::Dense);
+        }
+        check(dtype, [1, 2, 129, 300, 128, 128], Mask::Least, Form::Op(false), Lie::Projected);
     }
 }
 

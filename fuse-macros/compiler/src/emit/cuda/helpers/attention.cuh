@@ -100,11 +100,23 @@ struct fuse_attention {
             for (int r = 0; r < 2; ++r) part[r][0] = fmaxf(part[r][0], __shfl_xor_sync(~0u, part[r][0], stride));
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
-            const float largest = fmaxf(rows.largest[r], part[r][0]);
-            shift[r] = largest == never() ? 0.0f : largest * to_exp2;
+            part[r][0] = fmaxf(rows.largest[r], part[r][0]);
+            shift[r] = part[r][0] == never() ? 0.0f : part[r][0] * to_exp2;
             rows.scale[r] = fuse_exp2(__fmaf_rn(rows.largest[r], to_exp2, -shift[r]));
-            rows.largest[r] = largest;
         }
+        // Where scores are so large that as exponents of 2 they would not be finite, the largest is subtracted first.
+        if (__any_sync(~0u, fmaxf(fabsf(shift[0]), fabsf(shift[1])) > 1e38f)) {
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                const float largest = part[r][0] == never() ? 0.0f : part[r][0];
+                rows.scale[r] = fuse_exp2((rows.largest[r] - largest) * to_exp2);
+                shift[r] = 0.0f;
+#pragma unroll
+                for (int j = 0; j < TN / 4; ++j) s[j / 2 * 4 + 2 * r + j % 2] -= largest;
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < 2; ++r) rows.largest[r] = part[r][0];
 #pragma unroll
         for (int j = 0; j < TN / 8; ++j)
 #pragma unroll
@@ -134,8 +146,10 @@ struct fuse_attention {
     // A warpgroup that multiplies.
     template <class SCORE, class WEIGHT>
     static __device__ __forceinline__ void consume(unsigned room, const fuse_attention_shape& shape, TO* to, const fuse_heads& to_strides,
-                                                   float* sums, float to_exp2, const SCORE& score, const WEIGHT& weight)
+                                                   float* sums, float factor, const SCORE& score, const WEIGHT& weight)
     {
+        // exp(x) = 2^(x log2(e))
+        const float to_exp2 = factor * 1.44269504f;
         const int group = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
         const auto release = [&](unsigned barrier) {
             __syncwarp();
@@ -207,8 +221,10 @@ struct fuse_attention {
                 for (int stride = 1; stride < 4; stride *= 2) rows.sum[r] += __shfl_xor_sync(~0u, rows.sum[r], stride);
                 rows.scale[r] = ZERO && rows.sum[r] == 0.0f ? 0.0f : 1.0f / rows.sum[r];
                 if (KEEPS && lane % 4 == 0 && m + 8 * r < (int)shape.m) {
-                    const float sum = (rows.largest[r] * to_exp2 + log2f(rows.sum[r])) * 0.693147181f;
-                    sums[fuse_rows_before(tile.batch, shape) + m + 8 * r] = rows.sum[r] == 0.0f ? -never() : sum;
+                    // A row without keys has weights of 0 on the way back, or weights that are no numbers.
+                    const float nothing = ZERO ? -never() : __int_as_float(0x7fffffff);
+                    const float sum = __fmaf_rn(rows.largest[r], factor, logf(rows.sum[r]));
+                    sums[fuse_rows_before(tile.batch, shape) + m + 8 * r] = rows.sum[r] == 0.0f ? nothing : sum;
                 }
             }
             fuse_products_wait<0>();
@@ -248,8 +264,7 @@ struct fuse_attention {
         } else {
             if (GROUPS == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
             if (GROUPS == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
-            // exp(x) = 2^(x log2(e))
-            consume(room, shape, to, to_strides, sums, factor * 1.44269504f, score, weight);
+            consume(room, shape, to, to_strides, sums, factor, score, weight);
         }
     }
 };

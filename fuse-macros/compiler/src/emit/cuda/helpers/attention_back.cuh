@@ -94,15 +94,16 @@ template <int N, bool CAUSAL, bool PLAIN, bool PLAIN_WEIGHT, bool TURNED> struct
         return by.apply(batch, i, x, min(query(i), (int)shape.m - 1), min(key(i), (int)shape.n - 1));
     }
 
-    // Products become weights. EDGE: there may be places that are none, or keys behind a query. `sums`: of place i, for exponents of 2.
+    // Products become weights. EDGE: there may be places that are none, or keys behind a query. `sums`: of place i.
     template <bool EDGE, class SUMS, class SCORE>
-    __device__ __forceinline__ void to_weights(float (&s)[N], float (&products)[N], float to_exp2, const SUMS& sums, const SCORE& score) const
+    __device__ __forceinline__ void to_weights(float (&s)[N], float (&products)[N], float factor, const SUMS& sums, const SCORE& score) const
     {
 #pragma unroll
         for (int i = 0; i < N; ++i) {
             products[i] = s[i];
             if (!PLAIN) s[i] = run(score, i, s[i]);
-            s[i] = fuse_exp2(__fmaf_rn(s[i], to_exp2, -sums(i)));
+            // exp(x) = 2^(x log2(e)); the difference comes first, for scores may be as large as floats are.
+            s[i] = fuse_exp2(__fmaf_rn(s[i], factor, -sums(i)) * 1.44269504f);
             if (EDGE && (key(i) >= (int)shape.n || query(i) >= (int)shape.m || (CAUSAL && key(i) > query(i)))) s[i] = 0.0f;
         }
     }
@@ -190,7 +191,6 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
             const int group = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
             fuse_left<T, TM, D, STAYS> queries;
             fuse_left<T, TM, DV, STAYS> of_results;
-            const float to_exp2 = factor * 1.44269504f;
             fuse_group_turns<GROUPS>::open(group);
             fuse_lap<STAGES> ring;
             for (unsigned phase = 0;; phase ^= 1) {
@@ -224,13 +224,13 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
 #pragma unroll
                 for (int r = 0; r < 2; ++r) {
                     const int row = min(m + 8 * r, (int)shape.m - 1);
-                    line_sum[r] = sums[before + row] * 1.44269504f;
+                    line_sum[r] = sums[before + row];
                     line_inner[r] = inner(tile.in(o.from, o.strides, row), tile.in(d_o.from, d_o.strides, row), (int)shape.columns);
                     if (lane % 4 == 0 && m + 8 * r < (int)shape.m) inners[before + row] = line_inner[r];
                 }
                 fuse_products_wait<1>();
                 fuse_hold(s);
-                scores(block).template to_weights<true>(s, products, to_exp2, sum_of, score);
+                scores(block).template to_weights<true>(s, products, factor, sum_of, score);
                 fuse_products_wait<0>();
                 fuse_hold(d);
                 scores(block).to_gradients(s, d, products, inner_of, by, of_score);
@@ -247,7 +247,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
                     fuse_group_turns<GROUPS>::pass(group);
                     fuse_products_wait<2>();
                     fuse_hold(s);
-                    scores(block).template to_weights<decltype(edge)::value>(s, products, to_exp2, sum_of, score);
+                    scores(block).template to_weights<decltype(edge)::value>(s, products, factor, sum_of, score);
                     fuse_products_wait<1>();
                     fuse_hold(d);
                     scores(block).to_gradients(s, d, products, inner_of, by, of_score);
@@ -341,7 +341,6 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
             const int group = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
             fuse_left<T, TN, D, STAYS> keys;
             fuse_left<T, TN, DV, STAYS> values;
-            const float to_exp2 = factor * 1.44269504f;
             if (AHEAD) fuse_group_turns<GROUPS>::open(group);
             fuse_lap<STAGES> ring;
             for (unsigned phase = 0;; phase ^= 1) {
@@ -368,7 +367,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                     for (int j = 0; j < TM / 8; ++j)
                         asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(numbers[2 * j]), "=f"(numbers[2 * j + 1]) : "r"(at + j * 32) : "memory");
                 };
-                const auto sum_of = [&](int i) { return numbers[i / 4 * 2 + i % 2] * 1.44269504f; };
+                const auto sum_of = [&](int i) { return numbers[i / 4 * 2 + i % 2]; };
                 const auto inner_of = [&](int i) { return numbers[i / 4 * 2 + i % 2]; };
                 const auto await_block = [&] {
                     fuse_await(turns.room + Turns::FULL + 8 * ring.stage, ring.parity);
@@ -395,7 +394,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                     take_numbers(0);
                     fuse_products_wait<1>();
                     fuse_hold(s);
-                    scores(block).template to_weights<decltype(edge)::value>(s, products, to_exp2, sum_of, score);
+                    scores(block).template to_weights<decltype(edge)::value>(s, products, factor, sum_of, score);
                     scores(block).template narrow<T>(weights, s, to);
                     if (!AHEAD) add_to_values(ring.stage);
                     take_numbers(TM);
@@ -427,7 +426,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                     take_numbers(0);
                     fuse_products_wait<3>();
                     fuse_hold(s);
-                    scores(block).template to_weights<decltype(edge)::value>(s, products, to_exp2, sum_of, score);
+                    scores(block).template to_weights<decltype(edge)::value>(s, products, factor, sum_of, score);
                     fuse_hold(s);
                     fuse_products_wait<2>();
                     fuse_hold(of_values);

@@ -294,6 +294,7 @@ struct fuse_attention_floats {
         // Gives a piece back.
         __device__ __forceinline__ void release()
         {
+            __syncwarp();
             if (threadIdx.x % 32 == 0) shared.ring.arrive(shared.ring.empty[behind.stage]);
             behind.next();
         }
@@ -590,8 +591,9 @@ struct fuse_attention_floats {
             if (KEEPS && thread.column == 0) {
                 const int* const batch = thread.tile.batch;
                 const long long head = (batch[0] * shape.batch[1] + batch[1]) * shape.batch[2] + batch[2];
-                // A row without keys has weights of 0.
-                lse[head * shape.m + m] = sum == 0.0f ? -never() : __fmaf_rn(rows.largest[r], factor, logf(sum));
+                // A row without keys has weights of 0 on the way back, or weights that are no numbers.
+                const float nothing = ZERO ? -never() : __int_as_float(0x7fffffff);
+                lse[head * shape.m + m] = sum == 0.0f ? nothing : __fmaf_rn(rows.largest[r], factor, logf(sum));
             }
             TO* const row = thread.tile.in(to, to_strides, m);
 #pragma unroll
