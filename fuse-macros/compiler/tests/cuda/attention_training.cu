@@ -2551,11 +2551,23 @@ struct fuse_attention {
             for (int r = 0; r < 2; ++r) part[r][0] = fmaxf(part[r][0], __shfl_xor_sync(~0u, part[r][0], stride));
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
-            const float largest = fmaxf(rows.largest[r], part[r][0]);
-            shift[r] = largest == never() ? 0.0f : largest * to_exp2;
+            part[r][0] = fmaxf(rows.largest[r], part[r][0]);
+            shift[r] = part[r][0] == never() ? 0.0f : part[r][0] * to_exp2;
             rows.scale[r] = fuse_exp2(__fmaf_rn(rows.largest[r], to_exp2, -shift[r]));
-            rows.largest[r] = largest;
         }
+        // Where scores are so large that as exponents of 2 they would not be finite, the largest is subtracted first.
+        if (__any_sync(~0u, fmaxf(fabsf(shift[0]), fabsf(shift[1])) > 1e38f)) {
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                const float largest = part[r][0] == never() ? 0.0f : part[r][0];
+                rows.scale[r] = fuse_exp2((rows.largest[r] - largest) * to_exp2);
+                shift[r] = 0.0f;
+#pragma unroll
+                for (int j = 0; j < TN / 4; ++j) s[j / 2 * 4 + 2 * r + j % 2] -= largest;
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < 2; ++r) rows.largest[r] = part[r][0];
 #pragma unroll
         for (int j = 0; j < TN / 8; ++j)
 #pragma unroll
@@ -2585,8 +2597,10 @@ struct fuse_attention {
     // A warpgroup that multiplies.
     template <class SCORE, class WEIGHT>
     static __device__ __forceinline__ void consume(unsigned room, const fuse_attention_shape& shape, TO* to, const fuse_heads& to_strides,
-                                                   float* sums, float to_exp2, const SCORE& score, const WEIGHT& weight)
+                                                   float* sums, float factor, const SCORE& score, const WEIGHT& weight)
     {
+        // exp(x) = 2^(x log2(e))
+        const float to_exp2 = factor * 1.44269504f;
         const int group = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
         const auto release = [&](unsigned barrier) {
             __syncwarp();
@@ -2658,8 +2672,10 @@ struct fuse_attention {
                 for (int stride = 1; stride < 4; stride *= 2) rows.sum[r] += __shfl_xor_sync(~0u, rows.sum[r], stride);
                 rows.scale[r] = ZERO && rows.sum[r] == 0.0f ? 0.0f : 1.0f / rows.sum[r];
                 if (KEEPS && lane % 4 == 0 && m + 8 * r < (int)shape.m) {
-                    const float sum = (rows.largest[r] * to_exp2 + log2f(rows.sum[r])) * 0.693147181f;
-                    sums[fuse_rows_before(tile.batch, shape) + m + 8 * r] = rows.sum[r] == 0.0f ? -never() : sum;
+                    // A row without keys has weights of 0 on the way back, or weights that are no numbers.
+                    const float nothing = ZERO ? -never() : __int_as_float(0x7fffffff);
+                    const float sum = __fmaf_rn(rows.largest[r], factor, logf(rows.sum[r]));
+                    sums[fuse_rows_before(tile.batch, shape) + m + 8 * r] = rows.sum[r] == 0.0f ? nothing : sum;
                 }
             }
             fuse_products_wait<0>();
@@ -2699,8 +2715,7 @@ struct fuse_attention {
         } else {
             if (GROUPS == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
             if (GROUPS == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
-            // exp(x) = 2^(x log2(e))
-            consume(room, shape, to, to_strides, sums, factor * 1.44269504f, score, weight);
+            consume(room, shape, to, to_strides, sums, factor, score, weight);
         }
     }
 };
@@ -2802,15 +2817,16 @@ template <int N, bool CAUSAL, bool PLAIN, bool PLAIN_WEIGHT, bool TURNED> struct
         return by.apply(batch, i, x, min(query(i), (int)shape.m - 1), min(key(i), (int)shape.n - 1));
     }
 
-    // Products become weights. EDGE: there may be places that are none, or keys behind a query. `sums`: of place i, for exponents of 2.
+    // Products become weights. EDGE: there may be places that are none, or keys behind a query. `sums`: of place i.
     template <bool EDGE, class SUMS, class SCORE>
-    __device__ __forceinline__ void to_weights(float (&s)[N], float (&products)[N], float to_exp2, const SUMS& sums, const SCORE& score) const
+    __device__ __forceinline__ void to_weights(float (&s)[N], float (&products)[N], float factor, const SUMS& sums, const SCORE& score) const
     {
 #pragma unroll
         for (int i = 0; i < N; ++i) {
             products[i] = s[i];
             if (!PLAIN) s[i] = run(score, i, s[i]);
-            s[i] = fuse_exp2(__fmaf_rn(s[i], to_exp2, -sums(i)));
+            // exp(x) = 2^(x log2(e)); the difference comes first, for scores may be as large as floats are.
+            s[i] = fuse_exp2(__fmaf_rn(s[i], factor, -sums(i)) * 1.44269504f);
             if (EDGE && (key(i) >= (int)shape.n || query(i) >= (int)shape.m || (CAUSAL && key(i) > query(i)))) s[i] = 0.0f;
         }
     }
@@ -2898,7 +2914,6 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
             const int group = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
             fuse_left<T, TM, D, STAYS> queries;
             fuse_left<T, TM, DV, STAYS> of_results;
-            const float to_exp2 = factor * 1.44269504f;
             fuse_group_turns<GROUPS>::open(group);
             fuse_lap<STAGES> ring;
             for (unsigned phase = 0;; phase ^= 1) {
@@ -2932,13 +2947,13 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
 #pragma unroll
                 for (int r = 0; r < 2; ++r) {
                     const int row = min(m + 8 * r, (int)shape.m - 1);
-                    line_sum[r] = sums[before + row] * 1.44269504f;
+                    line_sum[r] = sums[before + row];
                     line_inner[r] = inner(tile.in(o.from, o.strides, row), tile.in(d_o.from, d_o.strides, row), (int)shape.columns);
                     if (lane % 4 == 0 && m + 8 * r < (int)shape.m) inners[before + row] = line_inner[r];
                 }
                 fuse_products_wait<1>();
                 fuse_hold(s);
-                scores(block).template to_weights<true>(s, products, to_exp2, sum_of, score);
+                scores(block).template to_weights<true>(s, products, factor, sum_of, score);
                 fuse_products_wait<0>();
                 fuse_hold(d);
                 scores(block).to_gradients(s, d, products, inner_of, by, of_score);
@@ -2955,7 +2970,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
                     fuse_group_turns<GROUPS>::pass(group);
                     fuse_products_wait<2>();
                     fuse_hold(s);
-                    scores(block).template to_weights<decltype(edge)::value>(s, products, to_exp2, sum_of, score);
+                    scores(block).template to_weights<decltype(edge)::value>(s, products, factor, sum_of, score);
                     fuse_products_wait<1>();
                     fuse_hold(d);
                     scores(block).to_gradients(s, d, products, inner_of, by, of_score);
@@ -3049,7 +3064,6 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
             const int group = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
             fuse_left<T, TN, D, STAYS> keys;
             fuse_left<T, TN, DV, STAYS> values;
-            const float to_exp2 = factor * 1.44269504f;
             if (AHEAD) fuse_group_turns<GROUPS>::open(group);
             fuse_lap<STAGES> ring;
             for (unsigned phase = 0;; phase ^= 1) {
@@ -3076,7 +3090,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                     for (int j = 0; j < TM / 8; ++j)
                         asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(numbers[2 * j]), "=f"(numbers[2 * j + 1]) : "r"(at + j * 32) : "memory");
                 };
-                const auto sum_of = [&](int i) { return numbers[i / 4 * 2 + i % 2] * 1.44269504f; };
+                const auto sum_of = [&](int i) { return numbers[i / 4 * 2 + i % 2]; };
                 const auto inner_of = [&](int i) { return numbers[i / 4 * 2 + i % 2]; };
                 const auto await_block = [&] {
                     fuse_await(turns.room + Turns::FULL + 8 * ring.stage, ring.parity);
@@ -3103,7 +3117,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                     take_numbers(0);
                     fuse_products_wait<1>();
                     fuse_hold(s);
-                    scores(block).template to_weights<decltype(edge)::value>(s, products, to_exp2, sum_of, score);
+                    scores(block).template to_weights<decltype(edge)::value>(s, products, factor, sum_of, score);
                     scores(block).template narrow<T>(weights, s, to);
                     if (!AHEAD) add_to_values(ring.stage);
                     take_numbers(TM);
@@ -3135,7 +3149,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                     take_numbers(0);
                     fuse_products_wait<3>();
                     fuse_hold(s);
-                    scores(block).template to_weights<decltype(edge)::value>(s, products, to_exp2, sum_of, score);
+                    scores(block).template to_weights<decltype(edge)::value>(s, products, factor, sum_of, score);
                     fuse_hold(s);
                     fuse_products_wait<2>();
                     fuse_hold(of_values);
@@ -3478,6 +3492,7 @@ struct fuse_attention_floats {
         // Gives a piece back.
         __device__ __forceinline__ void release()
         {
+            __syncwarp();
             if (threadIdx.x % 32 == 0) shared.ring.arrive(shared.ring.empty[behind.stage]);
             behind.next();
         }
@@ -3774,8 +3789,9 @@ struct fuse_attention_floats {
             if (KEEPS && thread.column == 0) {
                 const int* const batch = thread.tile.batch;
                 const long long head = (batch[0] * shape.batch[1] + batch[1]) * shape.batch[2] + batch[2];
-                // A row without keys has weights of 0.
-                lse[head * shape.m + m] = sum == 0.0f ? -never() : __fmaf_rn(rows.largest[r], factor, logf(sum));
+                // A row without keys has weights of 0 on the way back, or weights that are no numbers.
+                const float nothing = ZERO ? -never() : __int_as_float(0x7fffffff);
+                lse[head * shape.m + m] = sum == 0.0f ? nothing : __fmaf_rn(rows.largest[r], factor, logf(sum));
             }
             TO* const row = thread.tile.in(to, to_strides, m);
 #pragma unroll
