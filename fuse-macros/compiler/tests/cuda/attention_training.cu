@@ -10,23 +10,6 @@ static __device__ __forceinline__ void fuse_behind()
 #endif
 }
 
-// IEEE half precision, computed in float.
-struct fuse_f16 { unsigned short bits; };
-
-static __device__ __forceinline__ float fuse_to_compute(fuse_f16 x)
-{
-    float wide;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x.bits));
-    return wide;
-}
-
-static __device__ __forceinline__ fuse_f16 fuse_to_f16(float x)
-{
-    fuse_f16 narrow;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(narrow.bits) : "f"(x));
-    return narrow;
-}
-
 // bfloat16: the upper half of a float, computed in float.
 struct fuse_bf16 { unsigned short bits; };
 
@@ -63,25 +46,6 @@ template <class T> struct fuse_element {
     static constexpr bool IN_PAIRS = false;
     static __device__ __forceinline__ T of_bits(unsigned bits) { return (T)(bits & 0xff); }
     static __device__ __forceinline__ unsigned bits(T x) { return x; }
-};
-
-template <> struct fuse_element<fuse_f16> {
-    static __device__ __forceinline__ fuse_f16 of(float x) { return fuse_to_f16(x); }
-    static __device__ __forceinline__ fuse_f16 of_bits(unsigned bits) { return {(unsigned short)bits}; }
-    static __device__ __forceinline__ unsigned bits(fuse_f16 x) { return x.bits; }
-    static __device__ __forceinline__ float rounded(float x) { return fuse_to_compute(fuse_to_f16(x)); }
-
-#if __CUDA_ARCH__ >= 800
-    static constexpr bool IN_PAIRS = true;
-    static __device__ __forceinline__ unsigned pair(float low, float high)
-    {
-        unsigned both;
-        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-        return both;
-    }
-#else
-    static constexpr bool IN_PAIRS = false;
-#endif
 };
 
 template <> struct fuse_element<fuse_bf16> {
@@ -876,45 +840,6 @@ template <int TEAM_SIZE, int PER> struct fuse_arrivals {
 };
 #endif
 
-// Whether this block is the last of `blocks` to come here; what the others wrote before is visible to it. The counter is 0 again after.
-static __device__ __forceinline__ bool fuse_last(unsigned* counter, unsigned blocks)
-{
-    __shared__ bool last;
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        last = atomicAdd(counter, 1u) == blocks - 1;
-        if (last) *counter = 0;
-    }
-    __syncthreads();
-    __threadfence();
-    return last;
-}
-
-// Reads what another block of this launch wrote, past the first-level cache.
-template <class A> static __device__ __forceinline__ A fuse_fresh(const A* from)
-{
-    union Words {
-        A value;
-        unsigned word[(sizeof(A) + 3) / 4];
-        __device__ __forceinline__ Words() : word{} {}
-    } to;
-    const unsigned* const words = (const unsigned*)from;
-    if constexpr (sizeof(A) == 1) {
-        asm volatile("ld.relaxed.gpu.global.u8 %0, [%1];" : "=r"(to.word[0]) : "l"(from) : "memory");
-    } else if constexpr (alignof(A) == 16) {
-#pragma unroll
-        for (int k = 0; k < (int)(sizeof(A) / 4); k += 4)
-            asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                         : "=r"(to.word[k]), "=r"(to.word[k + 1]), "=r"(to.word[k + 2]), "=r"(to.word[k + 3]) : "l"(words + k) : "memory");
-    } else {
-#pragma unroll
-        for (int k = 0; k < (int)(sizeof(A) / 4); ++k)
-            asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(to.word[k]) : "l"(words + k) : "memory");
-    }
-    return to.value;
-}
-
 // Strides of a matrix: batch axes, then its two axes.
 struct fuse_matrix { long long axis[5]; };
 // Extents of a product: batch axes, rows, columns, inner extent.
@@ -1114,208 +1039,6 @@ template <class T, int SIZE, int L, int R> struct fuse_plain_product {
 
 template <class T, int SIZE, int L, int R> struct fuse_product : fuse_plain_product<T, SIZE, L, R> {};
 
-// Products of few rows. They are as fast as their right operand can be read: a block takes a strip of columns, as wide as a
-// cache line, and a range of inner positions, and has many reads of 16 bytes in flight. Its 8 warps share the range; what
-// they come to is added in their order, and then what the blocks of a strip came to in theirs.
-
-// What a block computes: rows from m and columns from n on at one place of the batch axes, inner positions from k to k_end.
-template <int ROWS, int COLUMNS> struct fuse_strip {
-    fuse_at<3> batch;
-    long long m, n, k, k_end;
-    unsigned index, part, parts;
-
-    __device__ __forceinline__ fuse_strip(const fuse_shape& shape)
-    {
-        const unsigned across = (unsigned)((shape.n + COLUMNS - 1) / COLUMNS), down = (unsigned)((shape.m + ROWS - 1) / ROWS);
-        const unsigned strips = across * down * (unsigned)(shape.batch[0] * shape.batch[1] * shape.batch[2]);
-        index = blockIdx.x % strips;
-        part = blockIdx.x / strips;
-        parts = gridDim.x / strips;
-        n = (long long)(index % across) * COLUMNS;
-        m = (long long)(index / across % down) * ROWS;
-        const unsigned place = index / across / down;
-        const unsigned two = place / (unsigned)shape.batch[2], one = two / (unsigned)shape.batch[1];
-        batch = {(IDX)one, (IDX)(two - one * (unsigned)shape.batch[1]), (IDX)(place - two * (unsigned)shape.batch[2])};
-        // Whole multiples of what the warps take at once.
-        const long long range = ((shape.k + parts - 1) / parts + 511) / 512 * 512;
-        k = min(shape.k, part * range);
-        k_end = min(shape.k, k + range);
-    }
-
-    __device__ __forceinline__ long long start(const fuse_matrix& strides) const
-    {
-        return batch.axis[0] * strides.axis[0] + batch.axis[1] * strides.axis[1] + batch.axis[2] * strides.axis[2];
-    }
-};
-
-// W elements, `stride` apart; those from `live` on are 0. Of a RUN all are there or none.
-template <bool RUN, class T, int W>
-static __device__ __forceinline__ void fuse_read_some(fuse_pack<T, W>& to, const T* from, long long stride, long long live)
-{
-    if (RUN && live > 0) return to.load(from);
-#pragma unroll
-    for (int w = 0; w < W; ++w) to.set(w, !RUN && w < live ? from[w * stride] : T());
-}
-
-// Brings one element into shared memory, or 0; behind the thread where it can.
-template <class A, class T> static __device__ __forceinline__ void fuse_put(A* to, const T* from, bool there)
-{
-    *to = there ? fuse_to_compute(*from) : A();
-}
-
-#if __CUDA_ARCH__ >= 800
-static __device__ __forceinline__ void fuse_put(float* to, const float* from, bool there)
-{
-    const unsigned shared = (unsigned)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(from), "r"(there ? 4 : 0) : "memory");
-}
-#endif
-
-// Plain arithmetic. Where columns are neighbours, 8 threads have W columns each of 32 inner positions at once; else each warp
-// has W columns of its own, and its threads W inner positions each.
-template <class T, int N, int R> struct fuse_skinny {
-    typedef decltype(fuse_to_compute(T())) A;
-    static constexpr int ROWS = N, W = sizeof(T) == 1 ? 4 : 16 / sizeof(T), COLUMNS = 8 * W;
-    static constexpr bool ALONG = R == 1;
-    // Inner positions for which the rows lie in shared memory, those of one read, and reads at once.
-    static constexpr int CHUNK = 32768 / ROWS / sizeof(A), PASS = ALONG ? 32 * W : 32, AHEAD = !ALONG ? 8 : W < 8 ? 2 : 1;
-    typedef fuse_strip<ROWS, COLUMNS> Strip;
-    struct Packs { fuse_pack<T, W> of[ALONG ? AHEAD * W : AHEAD]; };
-    typedef A Sums[ALONG ? 1 : 8][ROWS][COLUMNS];
-
-    // The rows on their way in.
-    static __device__ __forceinline__ A* rows()
-    {
-        extern __shared__ uint4 fuse_shared[];
-        return (A*)fuse_shared;
-    }
-
-    // The values of all warps on their way out, in the same place.
-    static __device__ __forceinline__ Sums& sums() { return *(Sums*)rows(); }
-
-    static __device__ __forceinline__ int column()
-    {
-        return ALONG ? threadIdx.x / 32 * W : threadIdx.x % 8 * W;
-    }
-
-    static __device__ __forceinline__ int place(int pass) { return ALONG ? (pass * 32 + threadIdx.x % 32) * W : pass * 32 + threadIdx.x / 8; }
-
-    static __device__ __forceinline__ void read(Packs& packs, const Strip& strip, const fuse_shape& shape, const T* right, const fuse_matrix& strides, long long k)
-    {
-#pragma unroll
-        for (int pass = 0; pass < AHEAD; ++pass) {
-            const long long at = k + place(pass), n = strip.n + column();
-            if constexpr (ALONG) {
-#pragma unroll
-                for (int c = 0; c < W; ++c) {
-                    const long long live = n + c < shape.n ? strip.k_end - at : 0;
-                    fuse_read_some<true>(packs.of[pass * W + c], right + at + (n + c) * strides.axis[4], 1, live);
-                }
-            } else {
-                const long long live = at < strip.k_end ? shape.n - n : 0;
-                const long long step = R == 2 ? 1 : strides.axis[4];
-                fuse_read_some<R == 2>(packs.of[pass], right + at * strides.axis[3] + n * step, step, live);
-            }
-        }
-    }
-
-    static __device__ __forceinline__ void stage(const Strip& strip, const fuse_shape& shape, const T* left, const fuse_matrix& strides, long long from)
-    {
-        const int count = (int)min((long long)CHUNK, (strip.k_end - from + AHEAD * PASS - 1) / (AHEAD * PASS) * (AHEAD * PASS));
-        for (int n = threadIdx.x; n < ROWS * count; n += 256) {
-            const int row = n / count, k = n % count;
-            const bool inside = strip.m + row < shape.m && from + k < strip.k_end;
-            const T* x = left + (inside ? (strip.m + row) * strides.axis[3] + (from + k) * strides.axis[4] : 0);
-            fuse_put(&rows()[ALONG ? row * CHUNK + k : k * ROWS + row], x, inside);
-        }
-#if __CUDA_ARCH__ >= 800
-        asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-    }
-
-    static __device__ __forceinline__ void multiply(A (&sum)[ROWS][W], const Packs& packs, int from)
-    {
-#pragma unroll
-        for (int pass = 0; pass < AHEAD; ++pass) {
-            const int at = from + place(pass);
-#pragma unroll
-            for (int row = 0; row < ROWS; ++row)
-#pragma unroll
-                for (int c = 0; c < W; ++c) {
-                    if constexpr (ALONG) {
-#pragma unroll
-                        for (int w = 0; w < W; ++w)
-                            sum[row][c] = fuse_multiply_add(rows()[row * CHUNK + at + w], fuse_to_compute(packs.of[pass * W + c][w]), sum[row][c]);
-                    } else {
-                        sum[row][c] = fuse_multiply_add(rows()[at * ROWS + row], fuse_to_compute(packs.of[pass][c]), sum[row][c]);
-                    }
-                }
-        }
-    }
-
-    // Leaves what every warp came to in shared memory.
-    static __device__ __forceinline__ void run(const Strip& strip, const fuse_shape& shape, const T* left, const fuse_matrix& left_strides, const T* right, const fuse_matrix& right_strides)
-    {
-        A sum[ROWS][W] = {};
-        Packs packs;
-        for (long long from = strip.k; from < strip.k_end; from += CHUNK) {
-            read(packs, strip, shape, right, right_strides, from);
-            __syncthreads();
-            stage(strip, shape, left, left_strides, from);
-            __syncthreads();
-            for (int k = 0; k < CHUNK && from + k < strip.k_end; k += AHEAD * PASS) {
-                if (k > 0) read(packs, strip, shape, right, right_strides, from + k);
-                multiply(sum, packs, k);
-            }
-        }
-        __syncthreads();
-#pragma unroll
-        for (int row = 0; row < ROWS; ++row)
-#pragma unroll
-            for (int c = 0; c < W; ++c) {
-                A x = sum[row][c];
-#pragma unroll
-                for (int s = ALONG ? 1 : 8; s < 32; s *= 2) x = fuse_multiply_add(x, (A)1, fuse_shuffle(x, s));
-                if (ALONG && threadIdx.x % 32 == 0) sums()[0][row][column() + c] = x;
-                if (!ALONG && threadIdx.x % 32 < 8) sums()[threadIdx.x / 32][row][column() + c] = x;
-            }
-        __syncthreads();
-    }
-
-    static __device__ __forceinline__ A total(int row, int column)
-    {
-        A x = sums()[0][row][column];
-#pragma unroll
-        for (int warp = 1; warp < (ALONG ? 1 : 8); ++warp) x = fuse_multiply_add(sums()[warp][row][column], (A)1, x);
-        return x;
-    }
-};
-
-// Adds up what the warps of a block and the blocks of a strip came to, into `result`. Whether this block is the one that goes on.
-template <class P> static __device__ __forceinline__ bool fuse_settle(const typename P::Strip& strip, const fuse_shape& shape, typename P::A (&result)[P::ROWS][P::COLUMNS], typename P::A* parts, unsigned* counters)
-{
-    constexpr int SIZE = P::ROWS * P::COLUMNS;
-    const int live = (int)min((long long)P::ROWS, shape.m - strip.m) * P::COLUMNS;
-    typename P::A* const sums = &result[0][0];
-    parts += (long long)strip.index * strip.parts * SIZE;
-    for (int n = threadIdx.x; n < live; n += 256) {
-        const typename P::A x = P::total(n / P::COLUMNS, n % P::COLUMNS);
-        if (strip.parts == 1) sums[n] = x;
-        else parts[strip.part * SIZE + n] = x;
-    }
-    if (strip.parts > 1) {
-        if (!fuse_last(counters + strip.index, strip.parts)) return false;
-        for (int n = threadIdx.x; n < live; n += 256) {
-            typename P::A x = fuse_fresh(parts + n);
-#pragma unroll 4
-            for (int part = 1; part < strip.parts; ++part) x = fuse_multiply_add(fuse_fresh(parts + part * SIZE + n), (typename P::A)1, x);
-            sums[n] = x;
-        }
-    }
-    __syncthreads();
-    return true;
-}
-
 // The address of something in shared memory, as instructions take it.
 static __device__ __forceinline__ unsigned fuse_shared_at(const void* at) { return (unsigned)__cvta_generic_to_shared(at); }
 
@@ -1377,52 +1100,6 @@ template <int BUT, int N> static __device__ __forceinline__ void fuse_wgmma_awai
     for (int n = 0; n < N; ++n) asm volatile("" : "+f"(d[n]) :: "memory");
 }
 
-// d = a b, or d += a b, of 64 by 16 bfloat16 in the registers of four warps and 16 by 64 in shared memory; see
-// "wgmma.mma_async" in the PTX ISA for which thread has which elements. The products are on their way until they are awaited.
-static __device__ __forceinline__ void fuse_wgmma(float (&d)[32], const unsigned (&a)[4], unsigned long long b, int add)
-{
-    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %37, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-                 "{%32, %33, %34, %35}, %36, add, 1, 1, 0;\n}"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
-                   "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
-                   "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
-                   "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));
-}
-
-// The descriptor of a matrix in shared memory that is not swizzled: pieces of 8 rows by 16 bytes, that lie so many bytes apart
-// along k and along the rows.
-static __device__ __forceinline__ unsigned long long fuse_pieces(const void* at, int along_k, int along_rows)
-{
-    return (unsigned long long)(fuse_shared_at(at) >> 4) | (unsigned long long)(along_k >> 4) << 16
-        | (unsigned long long)(along_rows >> 4) << 32;
-}
-
-// The same as fuse_wgmma has for 64 columns, for 32 and 48.
-static __device__ __forceinline__ void fuse_wgmma(float (&d)[16], const unsigned (&a)[4], unsigned long long b, int add)
-{
-    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %21, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
-                 "{%16, %17, %18, %19}, %20, add, 1, 1, 0;\n}"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
-                   "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));
-}
-
-static __device__ __forceinline__ void fuse_wgmma(float (&d)[24], const unsigned (&a)[4], unsigned long long b, int add)
-{
-    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %29, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n48k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-                 "%16, %17, %18, %19, %20, %21, %22, %23}, "
-                 "{%24, %25, %26, %27}, %28, add, 1, 1, 0;\n}"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
-                   "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
-                   "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));
-}
-
 // What eight warps have of a tile of SIZE columns after their products, 16 rows each: of every 8 columns a thread has two
 // neighbours, in each of two rows. So memory is met in small pieces; turned in shared memory, 32 columns at a time, a thread
 // has VEC neighbours of a row, and a warp whole rows.
@@ -1474,57 +1151,6 @@ template <int SIZE> struct fuse_turn {
 template <class T, int N, int LEFT_TURNED, int RIGHT_TURNED> struct fuse_wgmma_halves;
 #define FUSE_8(d, n) "+f"(d[n]), "+f"(d[n + 1]), "+f"(d[n + 2]), "+f"(d[n + 3]), "+f"(d[n + 4]), "+f"(d[n + 5]), "+f"(d[n + 6]), "+f"(d[n + 7])
 #define FUSE_32(d, n) FUSE_8(d, n), FUSE_8(d, n + 8), FUSE_8(d, n + 16), FUSE_8(d, n + 24)
-
-template <int L, int R> struct fuse_wgmma_halves<fuse_f16, 128, L, R> {
-    static __device__ __forceinline__ void run(float (&d)[64], unsigned long long a, unsigned long long b, int add)
-    {
-        asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %66, 0;\n"
-                     "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
-                         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-                         "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-                         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-                         "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-                     "%64, %65, add, 1, 1, %67, %68;\n}"
-                     : FUSE_32(d, 0), FUSE_32(d, 32)
-                     : "l"(a), "l"(b), "r"(add), "n"(L), "n"(R));
-    }
-};
-
-template <int L, int R> struct fuse_wgmma_halves<fuse_f16, 192, L, R> {
-    static __device__ __forceinline__ void run(float (&d)[96], unsigned long long a, unsigned long long b, int add)
-    {
-        asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %98, 0;\n"
-                     "wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 {"
-                         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-                         "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-                         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-                         "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
-                         "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
-                         "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95}, "
-                     "%96, %97, add, 1, 1, %99, %100;\n}"
-                     : FUSE_32(d, 0), FUSE_32(d, 32), FUSE_32(d, 64)
-                     : "l"(a), "l"(b), "r"(add), "n"(L), "n"(R));
-    }
-};
-
-template <int L, int R> struct fuse_wgmma_halves<fuse_f16, 256, L, R> {
-    static __device__ __forceinline__ void run(float (&d)[128], unsigned long long a, unsigned long long b, int add)
-    {
-        asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %130, 0;\n"
-                     "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {"
-                         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-                         "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-                         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-                         "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
-                         "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
-                         "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
-                         "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
-                         "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
-                     "%128, %129, add, 1, 1, %131, %132;\n}"
-                     : FUSE_32(d, 0), FUSE_32(d, 32), FUSE_32(d, 64), FUSE_32(d, 96)
-                     : "l"(a), "l"(b), "r"(add), "n"(L), "n"(R));
-    }
-};
 
 template <int L, int R> struct fuse_wgmma_halves<fuse_bf16, 128, L, R> {
     static __device__ __forceinline__ void run(float (&d)[64], unsigned long long a, unsigned long long b, int add)
@@ -1679,294 +1305,6 @@ template <class T, int SIZE, int L, int R> struct fuse_halves {
     __device__ __forceinline__ void give_back(unsigned stage)
     {
         if (threadIdx.x % 128 == 0) shared.ring.arrive(shared.ring.empty[stage]);
-    }
-};
-
-// Two floats as pairs of bfloat16, the low one first.
-static __device__ __forceinline__ unsigned fuse_bf16_pair(float low, float high)
-{
-    unsigned pair;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
-}
-
-// The parts of pair number `at`.
-template <int N> static __device__ __forceinline__ void fuse_third_pair(unsigned (&parts)[3][N], int at, float low, float high)
-{
-#pragma unroll
-    for (int part = 0; part < 3; ++part) {
-        const unsigned pair = parts[part][at] = fuse_bf16_pair(low, high);
-        low -= __uint_as_float(pair << 16);
-        high -= __uint_as_float(pair & 0xffff0000u);
-    }
-}
-
-// Products of floats on tensor cores, as exact as in float arithmetic.
-//
-// A float is the sum of three bfloat16, each the rest of the one before, rounded: x = x0 + x1 + x2, exactly, with |x1| <= 2^-8 |x|
-// and |x2| <= 2^-16 |x|. Of the nine products of parts the six largest are summed, the smallest first; the others are below
-// 2^-23 |a b|, and on the average far below. Tensor cores cut off what does not fit while they add, so sums over 16 inner positions
-// are made there and added to the rest with rounding. The error is at most (k / 16 + 8) 2^-24 of the sum of |a b|, where that of
-// a chain of floats is k 2^-24. After Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing
-// the FP32 theoretical peak performance" (2022), and Henry, Tang and Heinecke, "Leveraging the bfloat16 artificial intelligence
-// datatype for higher-precision computations" (2019).
-
-// The least value of those met that is not 0: below 2^-100 a part may be too small for a bfloat16.
-struct fuse_least {
-    unsigned of = ~0u;
-    __device__ __forceinline__ void meet(float x) { of = min(of, __float_as_uint(x) * 2u - 1u); }
-    __device__ __forceinline__ bool is_tiny() const { return of < 27u << 24; }
-};
-
-// A block computes 128 rows and SIZE columns at a time. Four warps read the right operand, split it and leave its parts in
-// shared memory, 32 inner positions a stage. The others have 16 rows each: they split the left operand in registers and
-// multiply. L and R say how the operands lie, as in `fuse_packs`; unless it is 0, the number of inner positions is a multiple of 8.
-template <int SIZE, int L, int R> struct fuse_thirds {
-    typedef fuse_part<128, SIZE> Part;
-    static constexpr int DEPTH = 16, STAGES = 4, MARKS = STAGES + 2, SUM = 64, SUMS = SIZE / SUM;
-    // As many steps as there are registers for before sums are awaited.
-    static constexpr int STEPS = SIZE > 128 ? 1 : 2;
-    // 16 bytes of a column's neighbours along k lie next to each other, and the next 16 so far on, in different banks.
-    static constexpr int NEXT = SIZE * 16 + (R == 1 ? 64 : 0), PART = 2 * NEXT, PACKS = SIZE * 2 / 128;
-
-    struct Shared {
-        unsigned char stage[STAGES][2][3 * PART];
-        fuse_ring<STAGES> ring;
-        // The numbers of the last tiles in which the right operand has tiny values. A tile's mark is read when its last stage has
-        // been given back, and by then those who feed may have filled all stages with one tile each.
-        unsigned tiny[MARKS];
-        typename fuse_turn<SIZE>::Shared turn;
-    };
-
-    Shared& shared;
-    fuse_lap<STAGES> lap;
-    unsigned number = 0;
-
-    __device__ __forceinline__ fuse_thirds(void* at) : shared(*(Shared*)at)
-    {
-        if (threadIdx.x == 0) {
-            shared.ring.open(128, 2);
-            for (unsigned& mark : shared.tiny) mark = 0;
-        }
-        __syncthreads();
-    }
-
-    // Whether a thread is one of those that read and split the right operand.
-    static __device__ __forceinline__ bool feeds() { return threadIdx.x < 128; }
-
-    // First of all, those leave the others most of the registers: together they may have as many as 384 threads start with.
-    static __device__ __forceinline__ void few_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 88;"); }
-    static __device__ __forceinline__ void many_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 208;"); }
-
-    static __device__ __forceinline__ int row(int i) { return (threadIdx.x - 128) / 32 * 16 + threadIdx.x % 32 / 4 + i * 8; }
-    // Which column and which half of the inner positions a pack of eight elements is of.
-    static __device__ __forceinline__ int x(int pack)
-    {
-        const int n = threadIdx.x + 128 * pack;
-        return R == 1 ? n / 2 : n % SIZE;
-    }
-    static __device__ __forceinline__ int half(int pack)
-    {
-        const int n = threadIdx.x + 128 * pack;
-        return R == 1 ? n % 2 : n / SIZE;
-    }
-
-    // Reads a pack of the right operand at k. Beyond the last inner position it repeats others, which meet zeros of the left one.
-    static __device__ __forceinline__ void read(float (&of)[8], const float* from, const fuse_side<float>& right, int k)
-    {
-        const int end = (int)right.k_end;
-        if (R == 1) {
-            from += min(k, end - 8);
-            const float4 first = ((const float4*)from)[0], second = ((const float4*)from)[1];
-            of[0] = first.x, of[1] = first.y, of[2] = first.z, of[3] = first.w;
-            of[4] = second.x, of[5] = second.y, of[6] = second.z, of[7] = second.w;
-        } else if (R == 2) {
-            from += min(k, end - 8) * right.k_stride;
-#pragma unroll
-            for (int e = 0; e < 8; ++e, from += right.k_stride) of[e] = *from;
-        } else {
-#pragma unroll
-            for (int e = 0; e < 8; ++e) of[e] = from[min(k + e, end - 1) * right.k_stride];
-        }
-    }
-
-    // The right operand of a tile, part by part into shared memory.
-    __device__ __forceinline__ void feed(const fuse_side<float>& right)
-    {
-        ++number;
-        if (right.k_end == 0) return;
-        fuse_least least;
-        const float* from[PACKS];
-        float of[2][PACKS][8];
-#pragma unroll
-        for (int pack = 0; pack < PACKS; ++pack) {
-            from[pack] = right.from + min(x(pack), right.x_end - 1) * right.x_stride;
-#pragma unroll
-            for (int step = 0; step < 2; ++step) read(of[step][pack], from[pack], right, step * DEPTH + half(pack) * 8);
-        }
-        for (int k = 0; k < (int)right.k_end; k += 2 * DEPTH) {
-            shared.ring.await(shared.ring.empty[lap.stage], lap.parity ^ 1);
-#pragma unroll
-            for (int step = 0; step < 2; ++step) {
-#pragma unroll
-                for (int pack = 0; pack < PACKS; ++pack) {
-                    unsigned parts[3][4];
-#pragma unroll
-                    for (int pair = 0; pair < 4; ++pair) {
-                        const float low = of[step][pack][2 * pair], high = of[step][pack][2 * pair + 1];
-                        least.meet(low);
-                        least.meet(high);
-                        fuse_third_pair(parts, pair, low, high);
-                    }
-                    unsigned char* to = shared.stage[lap.stage][step] + half(pack) * NEXT + x(pack) * 16;
-#pragma unroll
-                    for (int part = 0; part < 3; ++part)
-                        *(uint4*)(to + part * PART) = make_uint4(parts[part][0], parts[part][1], parts[part][2], parts[part][3]);
-                    read(of[step][pack], from[pack], right, k + (2 + step) * DEPTH + half(pack) * 8);
-                }
-            }
-            if (least.is_tiny()) shared.tiny[number % MARKS] = number;
-            // What was written is read by tensor cores.
-            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-            shared.ring.arrive(shared.ring.full[lap.stage]);
-            lap.next();
-        }
-    }
-
-    // Four elements of either row of a thread, and their parts.
-    struct Rows {
-        const float* from[2];
-        float of[2][4];
-        fuse_least least;
-
-        __device__ __forceinline__ Rows(const fuse_side<float>& left)
-        {
-#pragma unroll
-            for (int i = 0; i < 2; ++i) from[i] = left.from + min(row(i), left.x_end - 1) * left.x_stride;
-        }
-
-        static __device__ __forceinline__ int inner(int e) { return e / 2 * 8 + threadIdx.x % 4 * 2 + e % 2; }
-
-        // Four elements of either row from k on, 0 beyond the last inner position.
-        __device__ __forceinline__ void read(const fuse_side<float>& left, int k)
-        {
-            const int end = (int)left.k_end;
-#pragma unroll
-            for (int e = 0; e < 4; e += 2) {
-                const int at = k + inner(e);
-                const long long offset = at * (L == 1 ? 1 : left.k_stride);
-#pragma unroll
-                for (int i = 0; i < 2; ++i) {
-                    const float* from = this->from[i] + offset;
-                    if (L == 1) {
-                        const float2 two = at < end ? *(const float2*)from : make_float2(0, 0);
-                        of[i][e] = two.x, of[i][e + 1] = two.y;
-                    } else {
-                        of[i][e] = at < end ? *from : 0.f;
-                        of[i][e + 1] = at + 1 < end ? from[left.k_stride] : 0.f;
-                    }
-                }
-            }
-        }
-
-        __device__ __forceinline__ void split(unsigned (&parts)[3][4])
-        {
-#pragma unroll
-            for (int pair = 0; pair < 4; ++pair) {
-                const float low = of[pair % 2][pair / 2 * 2], high = of[pair % 2][pair / 2 * 2 + 1];
-                least.meet(low);
-                least.meet(high);
-                fuse_third_pair(parts, pair, low, high);
-            }
-        }
-    };
-
-    static __device__ __forceinline__ void add(float (&product)[SIZE / 2], const float (&sum)[SUM / 2], int n)
-    {
-#pragma unroll
-        for (int j = 0; j < SUM / 2; ++j) product[n * SUM / 2 + j] += sum[j];
-    }
-
-    // A tile of the product. While a sum is on its way, the one before is added to the rest.
-    __device__ __forceinline__ void multiply(float (&product)[SIZE / 2], const fuse_side<float>& left, const fuse_side<float>& right)
-    {
-        ++number;
-        Rows rows(left);
-        unsigned parts[STEPS][3][4];
-        float sum[2][SUM / 2];
-        rows.read(left, 0);
-        rows.split(parts[0]);
-        rows.read(left, DEPTH);
-        for (int k = 0; k < (int)left.k_end; k += 2 * DEPTH) {
-            shared.ring.await(shared.ring.full[lap.stage], lap.parity);
-#pragma unroll
-            for (int first = 0; first < 2; first += STEPS) {
-#pragma unroll
-                for (int step = 0; step < STEPS; ++step) {
-#pragma unroll
-                    for (int n = 0; n < SUMS; ++n) {
-                        const int now = (step * SUMS + n) % 2;
-                        const unsigned long long right_0 = fuse_pieces(shared.stage[lap.stage][first + step] + n * SUM * 16, NEXT, 128);
-                        const unsigned long long right_1 = right_0 + PART / 16, right_2 = right_1 + PART / 16;
-                        fuse_wgmma_begin();
-                        fuse_wgmma(sum[now], parts[step][2], right_0, 0);
-                        fuse_wgmma(sum[now], parts[step][1], right_1, 1);
-                        fuse_wgmma(sum[now], parts[step][0], right_2, 1);
-                        fuse_wgmma(sum[now], parts[step][1], right_0, 1);
-                        fuse_wgmma(sum[now], parts[step][0], right_1, 1);
-                        fuse_wgmma(sum[now], parts[step][0], right_0, 1);
-                        fuse_wgmma_end();
-                        if (step + n > 0) {
-                            fuse_wgmma_await<1>(sum[now ^ 1]);
-                            add(product, sum[now ^ 1], (n + SUMS - 1) % SUMS);
-                        }
-                        if (STEPS == 2 && n == 0) {
-                            rows.split(parts[step ^ 1]);
-                            rows.read(left, k + (2 + step) * DEPTH);
-                        }
-                    }
-                }
-                constexpr int last = (STEPS * SUMS + 1) % 2;
-                fuse_wgmma_await<0>(sum[last]);
-                if (STEPS == 1) {
-                    rows.split(parts[0]);
-                    rows.read(left, k + (2 + first) * DEPTH);
-                }
-                if (first + STEPS == 2 && threadIdx.x % 128 == 0) shared.ring.arrive(shared.ring.empty[lap.stage]);
-                add(product, sum[last], SUMS - 1);
-            }
-            lap.next();
-        }
-        bool again = rows.least.is_tiny() || shared.tiny[number % MARKS] == number;
-#pragma unroll
-        for (int j = 0; j < SIZE / 2; ++j) again |= !(fabsf(product[j]) <= 3.402823466e38f);
-        if (__any_sync(~0u, again)) multiply_plainly(product, left, right);
-    }
-
-    // What a warp has of a tile in float arithmetic, where values are too small for their parts, or not finite: 32 columns at a
-    // time, since what is known of more would take registers from the way that is usual.
-    static __device__ __forceinline__ void multiply_plainly(float (&product)[SIZE / 2], const fuse_side<float>& left, const fuse_side<float>& right)
-    {
-        const float* rows[2];
-#pragma unroll
-        for (int i = 0; i < 2; ++i) rows[i] = left.from + min(row(i), left.x_end - 1) * left.x_stride;
-#pragma unroll 1
-        for (int piece = 0; piece < SIZE / 32; ++piece) {
-            float some[16] = {};
-#pragma unroll 1
-            for (long long k = 0; k < left.k_end; ++k) {
-                const float a[2] = {rows[0][k * left.k_stride], rows[1][k * left.k_stride]};
-#pragma unroll
-                for (int j = 0; j < 16; ++j) {
-                    const int column = piece * 32 + j / 4 * 8 + threadIdx.x % 4 * 2 + j % 2;
-                    const float b = right.from[min(column, right.x_end - 1) * right.x_stride + k * right.k_stride];
-                    some[j] = __fmaf_rn(a[j / 2 % 2], b, some[j]);
-                }
-            }
-#pragma unroll
-            for (int j = 0; j < SIZE / 2; ++j)
-                if (j / 16 == piece) product[j] = some[j % 16];
-        }
     }
 };
 
@@ -2180,10 +1518,6 @@ template <int WIDTH> static __device__ __forceinline__ int fuse_place(int row, i
     FUSE_WGMMA(T, TYPE, 160, 80, 81, 82, 83, 84, 85) \
     FUSE_WGMMA(T, TYPE, 192, 96, 97, 98, 99, 100, 101) \
     FUSE_WGMMA(T, TYPE, 256, 128, 129, 130, 131, 132, 133)
-#endif
-
-#if defined(HEAD_KEYS)
-FUSE_WGMMAS(fuse_f16, "f16")
 #endif
 
 #if defined(HEAD_KEYS)
@@ -3196,639 +2530,6 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
 };
 #endif
 
-#if defined(HEAD_KEYS)
-// Attention of floats in one kernel, by the scheme of "attention.cuh" and with the products of "thirds.cuh": every float is three
-// bfloat16, the six largest products of parts are summed over 16 inner positions on tensor cores, and those sums are added up with
-// rounding. So are the weights, which are not normalised before the end.
-//
-// Four warps read keys and values, split them and fill a ring with pieces of 32 inner positions. GROUPS warpgroups have 64 queries
-// each: their parts lie in shared memory as a thread needs them, the weights are split in registers. They take turns at giving tensor
-// cores work, so that the softmax of one runs beside the products of the other.
-//
-// A piece with values that parts do not hold (below 2^-100, from 2^60 on, not finite) is multiplied in float arithmetic, and tensor
-// cores find zeros in its place.
-
-// The least and the largest of the first parts met, by the bits of their size; 0 is none.
-struct fuse_range {
-    unsigned least = ~0u, most = 0;
-    __device__ __forceinline__ void meet(unsigned pair)
-    {
-        pair &= 0x7fff7fffu;
-        unsigned below;
-        asm("add.u16x2 %0, %1, %2;" : "=r"(below) : "r"(pair), "r"(~0u));
-        asm("min.u16x2 %0, %0, %1;" : "+r"(least) : "r"(below));
-        asm("max.u16x2 %0, %0, %1;" : "+r"(most) : "r"(pair));
-    }
-    __device__ __forceinline__ bool is_odd() const
-    {
-        return min(least & 0xffff, least >> 16) < 27u << 7 || max(most & 0xffff, most >> 16) >= 187u << 7;
-    }
-};
-
-// Queries and keys are D deep, values have DV columns; both are rounded up to a multiple of 32, with zeros. TN keys are a block.
-// CAUSAL: no key behind a query. ZERO: a row without keys is 0, and not NaN. PLAIN: a score is the product as it is. KEEPS: writes
-// the logarithm of a row's sum of exponentials. PLAIN_WEIGHT: nothing becomes of a weight before the second product.
-template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, bool ZERO, bool PLAIN, bool KEEPS, bool PLAIN_WEIGHT>
-struct fuse_attention_floats {
-    static_assert(TN == 64, "scores of a block are the sums of one product");
-    static constexpr int TM = 64 * GROUPS, FEEDERS = 128, STEPS = D / 16;
-    // Columns of values that are summed at a time.
-    static constexpr int WIDE = DV % 64 == 0 ? 64 : DV % 48 == 0 ? 48 : 32, WIDES = DV / WIDE;
-    static constexpr int KEY_PIECES = D / 32, VALUE_PIECES = TN / 32 * WIDES, PIECES = KEY_PIECES + VALUE_PIECES;
-    // 16 bytes of a key's neighbours along the depth, or of a column's along the keys, lie next to each other, and the next 16 so
-    // far on, for keys in different banks.
-    static constexpr int K_NEXT = TN * 16 + 64, V_NEXT = WIDE * 16, PIECE = 2 * 3 * 2 * K_NEXT;
-    static constexpr int QUERIES = GROUPS * STEPS * 3 * 128 * 16, RAW = TN * 32 * 4;
-    // As many pieces as there is room for.
-    static constexpr int ROOM = 229376, MOST = (ROOM - QUERIES - FEEDERS / 32 * RAW) / PIECE;
-    static constexpr int STAGES = MOST < 12 ? MOST : 12;
-    typedef fuse_query_tile<TM, TN, CAUSAL> Tile;
-    static __device__ __forceinline__ float never() { return __int_as_float(0xff800000); }
-
-    struct Shared {
-        uint4 queries[GROUPS][STEPS][3][128];
-        unsigned char raw[FEEDERS / 32][RAW];
-        unsigned char piece[STAGES][PIECE];
-        fuse_ring<STAGES> ring;
-        // Of every piece the number of its tile, and its own number if it is odd.
-        int tile[STAGES];
-        unsigned odd[STAGES];
-        int next;
-    };
-
-    // Splits eight values and writes their parts.
-    template <int NEXT> static __device__ __forceinline__ void split(unsigned char* to, const float (&of)[8], fuse_range& range)
-    {
-        unsigned parts[3][4];
-#pragma unroll
-        for (int pair = 0; pair < 4; ++pair) {
-            fuse_third_pair(parts, pair, of[2 * pair], of[2 * pair + 1]);
-            range.meet(parts[0][pair]);
-        }
-#pragma unroll
-        for (int part = 0; part < 3; ++part)
-            *(uint4*)(to + part * 2 * NEXT) = make_uint4(parts[part][0], parts[part][1], parts[part][2], parts[part][3]);
-    }
-
-    // Half a piece of TN keys, 16 deep. A lane copies what it will read: of every sixteen keys two lanes have one.
-    static __device__ __forceinline__ void copy_keys(unsigned to, const T* from, long long stride, int live, int left)
-    {
-        const int lane = threadIdx.x % 32, first = lane / 2;
-        const T* at = from + first * stride + lane % 2 * 8;
-        left -= lane % 2 * 8;
-        to += lane * 16;
-#pragma unroll
-        for (int k = 0; k < 4; ++k, at += 16 * stride)
-#pragma unroll
-            for (int four = 0; four < 2; ++four) {
-                const bool there = first + 16 * k < live && four * 4 < left;
-                fuse_copy(to + (k * 2 + four) * 512, there ? at + four * 4 : from, there);
-            }
-    }
-
-    // Half a piece of WIDE columns of 16 values, row by row.
-    static __device__ __forceinline__ void copy_values(unsigned to, const T* from, long long stride, int live, int columns)
-    {
-        constexpr int CHUNKS = WIDE / 4;
-#pragma unroll
-        for (int k = 0; k < WIDE / 8; ++k) {
-            const int chunk = threadIdx.x % 32 + 32 * k, row = chunk / CHUNKS, column = chunk % CHUNKS * 4;
-            const bool there = row < live && column < columns;
-            fuse_copy(to + chunk * 16, there ? from + row * stride + column : from, there);
-        }
-    }
-
-    // What a lane splits of half a piece: eight neighbours of a key, or eight values of a column, at a time.
-    static __device__ __forceinline__ void read_keys(float (&of)[4][8], const unsigned char* from)
-    {
-#pragma unroll
-        for (int k = 0; k < 4; ++k)
-#pragma unroll
-            for (int four = 0; four < 8; four += 4) {
-                const float4 x = *(const float4*)(from + (k * 2 + four / 4) * 512 + threadIdx.x % 32 * 16);
-                of[k][four] = x.x, of[k][four + 1] = x.y, of[k][four + 2] = x.z, of[k][four + 3] = x.w;
-            }
-    }
-
-    static __device__ __forceinline__ void read_values(float (&of)[4][8], const unsigned char* from)
-    {
-#pragma unroll
-        for (int k = 0; k < WIDE / 16; ++k) {
-            const int pack = threadIdx.x % 32 + 32 * k, column = pack % WIDE, eight = pack / WIDE;
-#pragma unroll
-            for (int e = 0; e < 8; ++e) of[k][e] = ((const float*)from)[(eight * 8 + e) * WIDE + column];
-        }
-    }
-
-    // The warps that bring keys and values, each every fourth piece; the next one is on its way while the last one is split.
-    static __device__ __forceinline__ void feed(Shared& shared, const fuse_matrices<T>& k, const fuse_matrices<T>& v,
-                                                const fuse_attention_shape& shape, unsigned* counters)
-    {
-        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, total = shape.tiles * shape.heads;
-        unsigned char* const raw = shared.raw[warp];
-        unsigned stage = warp, parity = 1, number = warp + 1;
-        int at = warp, tile_number = blockIdx.x;
-        const auto begin = [&] {
-            shared.ring.await(shared.ring.empty[stage], parity);
-            if (lane == 0) shared.tile[stage] = tile_number;
-        };
-        const auto end = [&] {
-            // What was written is read by tensor cores.
-            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-            shared.ring.arrive(shared.ring.full[stage]);
-        };
-        for (; tile_number < total;) {
-            const Tile tile(tile_number, shape);
-            int next = 0;
-            if (threadIdx.x == 0) next = gridDim.x + atomicAdd(counters, 1u);
-            const T* const keys = tile.in(k.from, k.strides, 0);
-            const T* const values = tile.in(v.from, v.strides, 0);
-            const int pieces = tile.blocks * PIECES;
-            // Brings half a piece, if there is one.
-            const auto copy = [&](int half) {
-                if (at < pieces) {
-                    const int back = at / PIECES, piece = at - back * PIECES, n = (tile.blocks - 1 - back) * TN;
-                    const unsigned to = fuse_shared_at(raw) + half * (RAW / 2);
-                    if (piece < KEY_PIECES) {
-                        const int d = piece * 32 + half * 16;
-                        const bool there = d < (int)shape.depth;
-                        copy_keys(to, keys + n * k.strides.row + (there ? d : 0), k.strides.row, there ? (int)shape.n - n : 0, (int)shape.depth - d);
-                    } else {
-                        const int of = piece - KEY_PIECES, column = of % WIDES * WIDE, first = n + of / WIDES * 32 + half * 16;
-                        const bool there = first < (int)shape.n && column < (int)shape.columns;
-                        copy_values(to, there ? values + first * v.strides.row + column : values, v.strides.row, there ? (int)shape.n - first : 0,
-                                    (int)shape.columns - column);
-                    }
-                }
-                asm volatile("cp.async.commit_group;" ::: "memory");
-            };
-            copy(0);
-            copy(1);
-            while (at < pieces) {
-                begin();
-                unsigned char* const piece = shared.piece[stage];
-                const bool of_keys = at % PIECES < KEY_PIECES;
-                fuse_range range;
-                at += 4;
-#pragma unroll 1
-                for (int half = 0; half < 2; ++half) {
-                    float of[4][8];
-                    const unsigned char* const from = raw + half * (RAW / 2);
-                    asm volatile("cp.async.wait_group 1;" ::: "memory");
-                    __syncwarp();
-                    if (of_keys) read_keys(of, from);
-                    else read_values(of, from);
-                    __syncwarp();
-                    copy(half);
-                    if (of_keys) {
-                        unsigned char* const to = piece + half * 6 * K_NEXT + lane % 2 * K_NEXT + lane / 2 * 16;
-#pragma unroll
-                        for (int k = 0; k < 4; ++k) split<K_NEXT>(to + k * 16 * 16, of[k], range);
-                    } else {
-#pragma unroll
-                        for (int k = 0; k < WIDE / 16; ++k) {
-                            const int pack = lane + 32 * k;
-                            split<V_NEXT>(piece + half * 6 * V_NEXT + pack / WIDE * V_NEXT + pack % WIDE * 16, of[k], range);
-                        }
-                    }
-                }
-                const bool is_odd = __any_sync(~0u, range.is_odd());
-                __syncwarp();
-                if (is_odd)
-#pragma unroll 1
-                    for (int zero = lane * 16; zero < PIECE; zero += 32 * 16) *(uint4*)(piece + zero) = make_uint4(0, 0, 0, 0);
-                if (lane == 0) shared.odd[stage] = is_odd ? number : 0;
-                end();
-                number += 4, stage += 4;
-                if (stage >= STAGES) stage -= STAGES, parity ^= 1;
-            }
-            at -= pieces;
-            if (threadIdx.x == 0) shared.next = next;
-            asm volatile("bar.sync 1, 128;" ::: "memory");
-            tile_number = *(volatile int*)&shared.next;
-            asm volatile("bar.sync 1, 128;" ::: "memory");
-        }
-        // The end is a piece too.
-        if (at == 0) {
-            begin();
-            end();
-        }
-        // The last block to leave lets the counters be 0 again.
-        if (threadIdx.x == 0 && atomicAdd(counters + 1, 1u) == gridDim.x - 1) counters[0] = counters[1] = 0;
-    }
-
-    // What a thread of those that multiply is: it has two rows, eight apart, and of every eight columns two.
-    struct Thread {
-        int group, row, column, m;
-        Tile tile;
-
-        __device__ __forceinline__ Thread(int number, const fuse_attention_shape& shape)
-            : group(threadIdx.x / 128 - 1), row(threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4), column(threadIdx.x % 4 * 2), tile(number, shape)
-        {
-            m = tile.m + group * 64 + row;
-        }
-    };
-
-    // Reads queries and leaves their parts where this thread will read them again. Whether any of this warp is odd.
-    static __device__ __forceinline__ bool take_queries(uint4 (*to)[3][128], const fuse_matrices<T>& q, const Thread& thread, const fuse_attention_shape& shape)
-    {
-        fuse_range range;
-        float2 of[STEPS][4];
-#pragma unroll
-        for (int step = 0; step < STEPS; ++step)
-#pragma unroll
-            for (int pair = 0; pair < 4; ++pair) {
-                const int m = thread.m + pair % 2 * 8, d = step * 16 + pair / 2 * 8 + thread.column;
-                const T* from = thread.tile.in(q.from, q.strides, m) + d;
-                of[step][pair] = m < (int)shape.m && d < (int)shape.depth ? *(const float2*)from : make_float2(0, 0);
-            }
-#pragma unroll
-        for (int step = 0; step < STEPS; ++step) {
-            unsigned parts[3][4];
-#pragma unroll
-            for (int pair = 0; pair < 4; ++pair) {
-                fuse_third_pair(parts, pair, of[step][pair].x, of[step][pair].y);
-                range.meet(parts[0][pair]);
-            }
-#pragma unroll
-            for (int part = 0; part < 3; ++part)
-                to[step][part][threadIdx.x % 128] = make_uint4(parts[part][0], parts[part][1], parts[part][2], parts[part][3]);
-        }
-        return __any_sync(~0u, range.is_odd());
-    }
-
-    // The six products of parts.
-    template <int N> static __device__ __forceinline__ void multiply_parts(float (&sum)[N], const unsigned (&left)[3][4], const unsigned char* right, int next)
-    {
-        const unsigned long long right_0 = fuse_pieces(right, next, 128), right_1 = right_0 + 2 * next / 16, right_2 = right_1 + 2 * next / 16;
-        fuse_wgmma_begin();
-        fuse_wgmma(sum, left[2], right_0, 0);
-        fuse_wgmma(sum, left[1], right_1, 1);
-        fuse_wgmma(sum, left[0], right_2, 1);
-        fuse_wgmma(sum, left[1], right_0, 1);
-        fuse_wgmma(sum, left[0], right_1, 1);
-        fuse_wgmma(sum, left[0], right_0, 1);
-        fuse_wgmma_end();
-    }
-
-    // Where a warpgroup is on its way round the ring; the number of the piece it has come to.
-    struct Way {
-        Shared& shared;
-        fuse_lap<STAGES> ahead, behind;
-        unsigned number = 0;
-
-        // Waits for the next piece.
-        __device__ __forceinline__ const unsigned char* await()
-        {
-            shared.ring.await(shared.ring.full[ahead.stage], ahead.parity);
-            const unsigned char* piece = shared.piece[ahead.stage];
-            ahead.next();
-            return piece;
-        }
-
-        // Whether a piece is odd, before it is given back.
-        __device__ __forceinline__ bool is_odd(unsigned stage) { return *(volatile unsigned*)&shared.odd[stage] == ++number; }
-
-        // Gives a piece back.
-        __device__ __forceinline__ void release()
-        {
-            __syncwarp();
-            if (threadIdx.x % 32 == 0) shared.ring.arrive(shared.ring.empty[behind.stage]);
-            behind.next();
-        }
-    };
-
-    // The softmax of a thread's two rows as far as it has come, and by what the last larger score scales what was before it.
-    struct Rows { float largest[2], sum[2], scale[2]; };
-
-    // VALUES: adds what the last block's weights `s` say of its values to `o`; KEYS: then computes the next block's scores in `s`.
-    // While a sum is on its way, the one before is added to the rest. Whether any of those keys are odd.
-    template <bool VALUES, bool KEYS, class PASS>
-    static __device__ __forceinline__ bool multiply(float (&s)[TN / 2], float (&o)[DV / 2], const Rows& rows, Way& way, const uint4 (*queries)[3][128],
-                                                    const PASS& pass)
-    {
-        constexpr int PV = VALUES ? TN / 16 * WIDES : 0, ALL = PV + (KEYS ? STEPS : 0);
-        unsigned parts[2][3][4];
-        float of_values[2][WIDE / 2], of_keys[2][TN / 2];
-        const unsigned char* at[WIDES];
-        const unsigned char* keys = nullptr;
-        bool is_odd = false;
-        // The left operand of a step.
-        const auto prepare = [&](int i) {
-            if (i < PV) {
-                if (i % WIDES != 0) return;
-                const int step = i / WIDES;
-#pragma unroll
-                for (int pair = 0; pair < 4; ++pair) fuse_third_pair(parts[step % 2], pair, s[8 * step + 2 * pair], s[8 * step + 2 * pair + 1]);
-            } else {
-                const int step = i - PV;
-#pragma unroll
-                for (int part = 0; part < 3; ++part) {
-                    const uint4 x = queries[step][part][threadIdx.x % 128];
-                    unsigned (&to)[4] = parts[step % 2][part];
-                    to[0] = x.x, to[1] = x.y, to[2] = x.z, to[3] = x.w;
-                }
-            }
-        };
-        // Adds a sum that is there, and gives back a piece that has been multiplied.
-        const auto absorb = [&](int i) {
-            if (i < PV) {
-                const int step = i / WIDES, wide = i % WIDES;
-#pragma unroll
-                for (int j = 0; j < WIDE / 2; ++j) {
-                    float& to = o[wide * WIDE / 2 + j];
-                    to = step == 0 ? __fmaf_rn(to, rows.scale[j / 2 % 2], of_values[i % 2][j]) : to + of_values[i % 2][j];
-                }
-                if (step % 2 == 1) way.release();
-            } else {
-                const int step = i - PV;
-                if (step > 0)
-#pragma unroll
-                    for (int j = 0; j < TN / 2; ++j) s[j] += of_keys[step % 2][j];
-                if (step % 2 == 1) way.release();
-            }
-        };
-        prepare(0);
-#pragma unroll
-        for (int i = 0; i < ALL; ++i) {
-            if (i < PV) {
-                const int step = i / WIDES, wide = i % WIDES;
-                if (step % 2 == 0) at[wide] = way.await();
-                multiply_parts(of_values[i % 2], parts[step % 2], at[wide] + step % 2 * 6 * V_NEXT, V_NEXT);
-            } else {
-                const int step = i - PV;
-                if (step % 2 == 0) {
-                    const unsigned stage = way.ahead.stage;
-                    keys = way.await();
-                    is_odd |= way.is_odd(stage);
-                }
-                if (step == 0) multiply_parts(s, parts[0], keys, K_NEXT);
-                else multiply_parts(of_keys[step % 2], parts[step % 2], keys + step % 2 * 6 * K_NEXT, K_NEXT);
-            }
-            if (i + 1 == ALL) pass();
-            if (i > 0) {
-                const int last = i - 1;
-                if (last < PV) fuse_wgmma_await<1>(of_values[last % 2]);
-                else if (last == PV) fuse_wgmma_await<1>(s);
-                else fuse_wgmma_await<1>(of_keys[(last - PV) % 2]);
-                absorb(last);
-            }
-            if (i + 1 < ALL) prepare(i + 1);
-        }
-        if (!KEYS) fuse_wgmma_await<0>(of_values[(ALL - 1) % 2]);
-        else fuse_wgmma_await<0>(of_keys[(STEPS - 1) % 2]);
-        absorb(ALL - 1);
-        return __any_sync(~0u, is_odd);
-    }
-
-    // The scores of a block in float arithmetic.
-    static __device__ __forceinline__ void multiply_keys_plainly(float (&s)[TN / 2], const fuse_matrices<T>& q, const fuse_matrices<T>& k,
-                                                                 const Thread& thread, int n, const fuse_attention_shape& shape)
-    {
-        const T* rows[2];
-#pragma unroll
-        for (int r = 0; r < 2; ++r) rows[r] = thread.tile.in(q.from, q.strides, min(thread.m + 8 * r, (int)shape.m - 1));
-        const T* const keys = thread.tile.in(k.from, k.strides, n);
-#pragma unroll
-        for (int j = 0; j < TN / 2; ++j) s[j] = 0.0f;
-#pragma unroll 1
-        for (int d = 0; d < (int)shape.depth; ++d) {
-            const float a[2] = {rows[0][d], rows[1][d]};
-#pragma unroll
-            for (int j = 0; j < TN / 2; ++j) {
-                const int key = min(j / 4 * 8 + thread.column + j % 2, (int)shape.n - n - 1);
-                s[j] = __fmaf_rn(a[j / 2 % 2], keys[key * k.strides.row + d], s[j]);
-            }
-        }
-    }
-
-    // What 16 weights in `s` say of WIDE columns of values from `from` on, in float arithmetic.
-    static __device__ __forceinline__ void multiply_values_plainly(float* o, const float* s, const T* from, long long stride, int live, int columns)
-    {
-        const int lane = threadIdx.x % 32, column = lane % 4 * 2;
-        float own[8];
-#pragma unroll
-        for (int i = 0; i < 8; ++i) own[i] = s[i];
-#pragma unroll 1
-        for (int key = 0; key < 16; ++key) {
-            float weight[2];
-#pragma unroll
-            for (int r = 0; r < 2; ++r) {
-                const float two[2] = {key < 8 ? own[2 * r] : own[4 + 2 * r], key < 8 ? own[2 * r + 1] : own[5 + 2 * r]};
-                weight[r] = __shfl_sync(~0u, key % 2 == 0 ? two[0] : two[1], lane / 4 * 4 + key % 8 / 2);
-            }
-            if (key >= live) continue;
-#pragma unroll
-            for (int j = 0; j < WIDE / 2; ++j) {
-                const int at = j / 4 * 8 + column + j % 2;
-                o[j] = __fmaf_rn(weight[j / 2 % 2], at < columns ? from[key * stride + at] : 0.0f, o[j]);
-            }
-        }
-    }
-
-    // The same of all pieces of a block that are odd, before the others are added.
-    static __device__ __forceinline__ void add_odd_values(float (&o)[DV / 2], const float (&s)[TN / 2], Rows& rows, unsigned odd, const fuse_matrices<T>& v,
-                                                          const Thread& thread, int n, const fuse_attention_shape& shape)
-    {
-#pragma unroll
-        for (int j = 0; j < DV / 2; ++j) o[j] *= rows.scale[j / 2 % 2];
-#pragma unroll
-        for (int r = 0; r < 2; ++r) rows.scale[r] = 1.0f;
-#pragma unroll
-        for (int step = 0; step < TN / 16; ++step)
-#pragma unroll
-            for (int wide = 0; wide < WIDES; ++wide)
-                if (odd >> (step / 2 * WIDES + wide) & 1)
-                    multiply_values_plainly(o + wide * WIDE / 2, s + 8 * step, thread.tile.in(v.from, v.strides, n + step * 16) + wide * WIDE,
-                                            v.strides.row, (int)shape.n - n - step * 16, (int)shape.columns - wide * WIDE);
-    }
-
-    // Scores become exponentials. EDGE: there may be keys that are none, or that are behind the query.
-    template <bool EDGE, class SCORE, class WEIGHT>
-    static __device__ __forceinline__ void soften(float (&s)[TN / 2], Rows& rows, const Thread& thread, int block, const fuse_attention_shape& shape,
-                                                  float to_exp2, const SCORE& score, const WEIGHT& weight)
-    {
-        const int m = thread.m, n = block * TN + thread.column;
-        if (!PLAIN || EDGE) {
-#pragma unroll
-            for (int i = 0; i < TN / 2; ++i) {
-                const int row = m + i / 2 % 2 * 8, column = n + i / 4 * 8 + i % 2;
-                // Places that are none read like the last one that is.
-                if (!PLAIN) s[i] = score(thread.tile.batch, s[i], min(row, (int)shape.m - 1), EDGE ? min(column, (int)shape.n - 1) : column);
-                if (EDGE && (column >= (int)shape.n || (CAUSAL && column > row))) s[i] = never();
-            }
-        }
-        float part[2][4], base[2];
-#pragma unroll
-        for (int j = 0; j < TN / 8; ++j)
-#pragma unroll
-            for (int r = 0; r < 2; ++r) {
-                const float two = fmaxf(s[4 * j + 2 * r], s[4 * j + 2 * r + 1]);
-                part[r][j % 4] = j < 4 ? two : fmaxf(part[r][j % 4], two);
-            }
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            float largest = fmaxf(fmaxf(part[r][0], part[r][1]), fmaxf(part[r][2], part[r][3]));
-#pragma unroll
-            for (int stride = 1; stride < 4; stride *= 2) largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, stride));
-            largest = fmaxf(rows.largest[r], largest);
-            // A difference is exact enough however large both are.
-            base[r] = largest == never() ? 0.0f : largest;
-            rows.scale[r] = fuse_exp2((rows.largest[r] - base[r]) * to_exp2);
-            rows.largest[r] = largest;
-        }
-#pragma unroll
-        for (int j = 0; j < TN / 8; ++j)
-#pragma unroll
-            for (int r = 0; r < 2; ++r) {
-                float* const pair = s + 4 * j + 2 * r;
-                pair[0] = fuse_exp2((pair[0] - base[r]) * to_exp2);
-                pair[1] = fuse_exp2((pair[1] - base[r]) * to_exp2);
-                const float two = pair[0] + pair[1];
-                part[r][j % 4] = j < 4 ? two : part[r][j % 4] + two;
-            }
-#pragma unroll
-        for (int r = 0; r < 2; ++r) rows.sum[r] = __fmaf_rn(rows.sum[r], rows.scale[r], (part[r][0] + part[r][1]) + (part[r][2] + part[r][3]));
-        if (!PLAIN_WEIGHT)
-#pragma unroll
-            for (int i = 0; i < TN / 2; ++i) {
-                const int row = m + i / 2 % 2 * 8, column = n + i / 4 * 8 + i % 2;
-                s[i] = weight(thread.tile.batch, s[i], min(row, (int)shape.m - 1), min(column, (int)shape.n - 1));
-            }
-    }
-
-    // Groups take turns at giving tensor cores work, by a barrier each. One that has its turn waits for pieces, so all that a turn
-    // takes must fit in the ring while the other group still holds what it has not come to.
-    static constexpr bool TURNS = GROUPS > 1 && STAGES >= PIECES;
-    static __device__ __forceinline__ void await_turn(int group)
-    {
-        if (TURNS) asm volatile("bar.sync %0, %1;" :: "r"(2 + group), "n"(GROUPS * 128) : "memory");
-    }
-
-    static __device__ __forceinline__ void pass_turn(int group)
-    {
-        if (TURNS) asm volatile("bar.arrive %0, %1;" :: "r"(2 + (group ^ 1)), "n"(GROUPS * 128) : "memory");
-    }
-
-    // A warpgroup that multiplies.
-    template <class SCORE, class WEIGHT>
-    static __device__ __forceinline__ void consume(Shared& shared, const fuse_matrices<T>& q, const fuse_matrices<T>& k, const fuse_matrices<T>& v, TO* to,
-                                                   const fuse_heads& to_strides, float* lse, const fuse_attention_shape& shape, float factor,
-                                                   const SCORE& score, const WEIGHT& weight)
-    {
-        static_assert(GROUPS <= 2, "turns are passed between two");
-        const int group = threadIdx.x / 128 - 1;
-        // exp(x) = 2^(x log2(e))
-        const float to_exp2 = factor * 1.44269504f;
-        uint4 (*const queries)[3][128] = shared.queries[group];
-        Way way = {shared};
-        const auto pass = [&] { pass_turn(group); };
-        if (group == 1) pass();
-        for (;;) {
-            shared.ring.await(shared.ring.full[way.ahead.stage], way.ahead.parity);
-            const int number = *(volatile int*)&shared.tile[way.ahead.stage];
-            if (number >= shape.tiles * shape.heads) break;
-            const Thread thread(number, shape);
-            const int first = thread.tile.m + group * 64;
-            const bool odd_queries = take_queries(queries, q, thread, shape);
-            float s[TN / 2], o[DV / 2] = {};
-            Rows rows = {{never(), never()}, {}, {}};
-            int block = thread.tile.blocks - 1;
-            // Blocks behind all queries of this group are there for the other one.
-            for (; CAUSAL && block * TN > first + 63; --block) {
-                await_turn(group);
-                pass();
-                way.number += PIECES;
-                for (int p = 0; p < PIECES; ++p) {
-                    way.await();
-                    way.release();
-                }
-            }
-            const auto settle = [&](bool odd_keys, auto edge) {
-                if (odd_keys || odd_queries) multiply_keys_plainly(s, q, k, thread, block * TN, shape);
-                soften<decltype(edge)::value>(s, rows, thread, block, shape, to_exp2, score, weight);
-            };
-            const auto take_values = [&](int block) {
-                fuse_lap<STAGES> lap = way.ahead;
-                unsigned odd = 0;
-                for (int p = 0; p < VALUE_PIECES; ++p, lap.next()) {
-                    shared.ring.await(shared.ring.full[lap.stage], lap.parity);
-                    odd |= (way.is_odd(lap.stage) ? 1u : 0u) << p;
-                }
-                odd = __shfl_sync(~0u, odd, 0);
-                if (odd != 0) add_odd_values(o, s, rows, odd, v, thread, block * TN, shape);
-                await_turn(group);
-            };
-            await_turn(group);
-            settle(multiply<false, true>(s, o, rows, way, queries, pass), fuse_bool<true>());
-            const auto step = [&](auto edge) {
-                take_values(block + 1);
-                settle(multiply<true, true>(s, o, rows, way, queries, pass), edge);
-            };
-            --block;
-            if (CAUSAL)
-                for (; block >= 0 && block * TN + TN - 1 > first; --block) step(fuse_bool<true>());
-            for (; block >= 0; --block) step(fuse_bool<false>());
-            take_values(0);
-            multiply<true, false>(s, o, rows, way, queries, pass);
-            finish(o, rows, thread, to, to_strides, lse, factor, shape);
-        }
-    }
-
-    static __device__ __forceinline__ void finish(const float (&o)[DV / 2], Rows& rows, const Thread& thread, TO* to, const fuse_heads& to_strides, float* lse,
-                                                  float factor, const fuse_attention_shape& shape)
-    {
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            float sum = rows.sum[r];
-#pragma unroll
-            for (int stride = 1; stride < 4; stride *= 2) sum += __shfl_xor_sync(~0u, sum, stride);
-            const float scale = ZERO && sum == 0.0f ? 0.0f : 1.0f / sum;
-            const int m = thread.m + 8 * r;
-            if (m >= (int)shape.m) continue;
-            if (KEEPS && thread.column == 0) {
-                const int* const batch = thread.tile.batch;
-                const long long head = (batch[0] * shape.batch[1] + batch[1]) * shape.batch[2] + batch[2];
-                // A row without keys has weights of 0 on the way back, or weights that are no numbers.
-                const float nothing = ZERO ? -never() : __int_as_float(0x7fffffff);
-                lse[head * shape.m + m] = sum == 0.0f ? nothing : __fmaf_rn(rows.largest[r], factor, logf(sum));
-            }
-            TO* const row = thread.tile.in(to, to_strides, m);
-#pragma unroll
-            for (int j = 0; j < DV / 8; ++j)
-                if (j * 8 + thread.column < (int)shape.columns)
-                    *(float2*)(row + j * 8 + thread.column) = make_float2(o[4 * j + 2 * r] * scale, o[4 * j + 2 * r + 1] * scale);
-        }
-    }
-
-    template <class SCORE, class WEIGHT>
-    static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, TO* to, const fuse_heads& to_strides, float* lse,
-                                               const fuse_attention_shape& shape, unsigned* counters, float factor, const SCORE& score, const WEIGHT& weight)
-    {
-        extern __shared__ unsigned char fuse_memory[];
-        Shared& shared = *(Shared*)(fuse_memory + (127 & -fuse_shared_at(fuse_memory)));
-        if (threadIdx.x == 0) shared.ring.open(32, 4 * GROUPS);
-        __syncthreads();
-        // Registers that reading does not need go to those that multiply.
-        if (threadIdx.x < FEEDERS) {
-            if (GROUPS == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 72;");
-            feed(shared, k, v, shape, counters);
-        } else {
-            if (GROUPS == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 216;");
-            consume(shared, q, k, v, to, to_strides, lse, shape, factor, score, weight);
-        }
-    }
-};
-#endif
-
-#if defined(HEAD_KEYS)
-// Attention of a type that is known only where the text is compiled.
-template <class T, class TO, int D, int DV, int GROUPS, int TN, bool... CHOICES>
-struct fuse_attention_any : fuse_attention<T, TO, D, DV, GROUPS, TN, CHOICES...> {};
-template <class TO, int D, int DV, int GROUPS, int TN, bool... CHOICES>
-struct fuse_attention_any<float, TO, D, DV, GROUPS, TN, CHOICES...> : fuse_attention_floats<float, TO, D, DV, GROUPS, TN, CHOICES...> {};
-#endif
-
 #if __CUDA_ARCH__ >= 800
 // A tile of a product of halves on tensor cores, with sums in float. Two warps lie side by side, SIZE / 32 below each other;
 // a warp has 32 rows and SIZE / 2 columns and multiplies 16 by 16 with 16 by 8 elements at a time, which leaves every
@@ -3900,18 +2601,6 @@ template <class T, int SIZE, int L, int R> struct fuse_tensor_product {
 #endif
 
 #if __CUDA_ARCH__ >= 800
-static __device__ __forceinline__ void fuse_multiply_halves(fuse_f16, float* upper, float* lower, const unsigned (&a)[4], unsigned b0, unsigned b1)
-{
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(upper[0]), "+f"(upper[1]), "+f"(lower[0]), "+f"(lower[1])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-template <int SIZE, int L, int R>
-struct fuse_product<fuse_f16, SIZE, L, R> : fuse_tensor_product<fuse_f16, SIZE, L, R> {};
-#endif
-
-#if __CUDA_ARCH__ >= 800
 static __device__ __forceinline__ void fuse_multiply_halves(fuse_bf16, float* upper, float* lower, const unsigned (&a)[4], unsigned b0, unsigned b1)
 {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
@@ -3929,100 +2618,19 @@ __device__ __forceinline__ double fuse_exp(double x) { return exp(x); }
 #if defined(KERNEL_k0_matmul)
 // k0_matmul: map[q.0, q.1, k.1] product4 = product
 //   src/lib.rs:3  matmul(..)
-#if defined(FEW)
-extern "C" __global__ void __launch_bounds__(256, 2) k0_matmul(
-    const T0* left,
-    const fuse_matrix left_strides,
-    const T0* right,
-    const fuse_matrix right_strides,
-    const fuse_shape shape,
-    T0* product4_ptr,
-    const fuse_strides<RANK> product4_strides,
-    C0* parts,
-    unsigned* counters) {
-    fuse_behind();
-    typedef fuse_skinny<T0, FEW, RIGHT> strips;
-    const strips::Strip strip(shape);
-    __shared__ C0 product[strips::ROWS][strips::COLUMNS];
-    strips::run(strip, shape, left + strip.start(left_strides), left_strides, right + strip.start(right_strides), right_strides);
-    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
-    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
-        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
-        const long long m = strip.m + i, n = strip.n + j;
-        if (m >= shape.m || n >= shape.n) continue;
-        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
-        C0 product4_out[VEC];
-#pragma unroll
-        for (int v = 0; v < VEC; ++v) {
-            const C0 product2 = product[i][j + v];
-            product4_out[v] = product2;
-        }
-        fuse_write<STEP_0>(product4_ptr + fuse_offset<STEP_0>(at, product4_strides), product4_out, product4_strides.axis[RANK - 1]);
-    }
-}
-#elif defined(THIRDS)
+#if defined(HALVES)
 extern "C" __global__ void __launch_bounds__(384, 1) k0_matmul(
-    const T0* left,
+    const fuse_bf16* left,
     const fuse_matrix left_strides,
-    const T0* right,
+    const fuse_bf16* right,
     const fuse_matrix right_strides,
     const fuse_shape shape,
-    T0* product4_ptr,
+    fuse_bf16* product4_ptr,
     const fuse_strides<RANK> product4_strides,
-    C0* parts,
+    float* parts,
     unsigned* counters) {
     fuse_behind();
-    typedef fuse_thirds<THIRDS, LEFT, RIGHT> tile;
-    extern __shared__ uint4 fuse_shared[];
-    tile work(fuse_shared);
-    if (tile::feeds()) {
-        tile::few_registers();
-        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
-            const tile::Part part(n, shape);
-            work.feed(part.right(right, right_strides, shape));
-        }
-    } else {
-        tile::many_registers();
-        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
-            const tile::Part part(n, shape);
-            float product[THIRDS / 2] = {};
-            work.multiply(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
-            fuse_turn<THIRDS> turn(work.shared.turn);
-#pragma unroll 1
-            for (int piece = 0; piece < turn.PIECES; ++piece) {
-                turn.put(product, piece);
-#pragma unroll
-                for (int access = 0; access < turn.ACCESSES; ++access) {
-                    const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
-                    if (m >= shape.m || n >= shape.n) continue;
-                    const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
-                    float value[VEC];
-                    turn.get(value, access);
-                    C0 product4_out[VEC];
-#pragma unroll
-                    for (int v = 0; v < VEC; ++v) {
-                        const C0 product2 = value[v];
-                        product4_out[v] = product2;
-                    }
-                    fuse_write<STEP_0>(product4_ptr + fuse_offset<STEP_0>(at, product4_strides), product4_out, product4_strides.axis[RANK - 1]);
-                }
-            }
-        }
-    }
-}
-#elif defined(HALVES)
-extern "C" __global__ void __launch_bounds__(384, 1) k0_matmul(
-    const T0* left,
-    const fuse_matrix left_strides,
-    const T0* right,
-    const fuse_matrix right_strides,
-    const fuse_shape shape,
-    T0* product4_ptr,
-    const fuse_strides<RANK> product4_strides,
-    C0* parts,
-    unsigned* counters) {
-    fuse_behind();
-    typedef fuse_halves<T0, HALVES, LEFT, RIGHT> tile;
+    typedef fuse_halves<fuse_bf16, HALVES, LEFT, RIGHT> tile;
     extern __shared__ uint4 fuse_shared[];
     tile work(fuse_shared);
     if (tile::feeds()) {
@@ -4048,10 +2656,10 @@ extern "C" __global__ void __launch_bounds__(384, 1) k0_matmul(
                     const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
                     float value[VEC];
                     turn.get(value, access);
-                    C0 product4_out[VEC];
+                    float product4_out[VEC];
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
-                        const C0 product2 = value[v];
+                        const float product2 = value[v];
                         product4_out[v] = product2;
                     }
                     fuse_write<STEP_0>(product4_ptr + fuse_offset<STEP_0>(at, product4_strides), product4_out, product4_strides.axis[RANK - 1]);
@@ -4062,19 +2670,19 @@ extern "C" __global__ void __launch_bounds__(384, 1) k0_matmul(
 }
 #else
 extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k0_matmul(
-    const T0* left,
+    const fuse_bf16* left,
     const fuse_matrix left_strides,
-    const T0* right,
+    const fuse_bf16* right,
     const fuse_matrix right_strides,
     const fuse_shape shape,
-    T0* product4_ptr,
+    fuse_bf16* product4_ptr,
     const fuse_strides<RANK> product4_strides,
-    C0* parts,
+    float* parts,
     unsigned* counters) {
     fuse_behind();
-    typedef fuse_product<T0, TILE, LEFT, RIGHT> tile;
+    typedef fuse_product<fuse_bf16, TILE, LEFT, RIGHT> tile;
     const fuse_part<TILE, TILE> part(blockIdx.x, shape);
-    C0 product[tile::ROWS][tile::COLUMNS] = {};
+    float product[tile::ROWS][tile::COLUMNS] = {};
     fuse_multiply<tile>(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
 #pragma unroll
     for (int i = 0; i < tile::ROWS; ++i) {
@@ -4084,10 +2692,10 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k0_matmul(
             const long long m = part.m + tile::row(i), n = part.n + tile::column(j);
             if (m >= shape.m || n >= shape.n) continue;
             const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
-            C0 product4_out[VEC];
+            float product4_out[VEC];
 #pragma unroll
             for (int v = 0; v < VEC; ++v) {
-                const C0 product2 = product[i][j + v];
+                const float product2 = product[i][j + v];
                 product4_out[v] = product2;
             }
             fuse_write<STEP_0>(product4_ptr + fuse_offset<STEP_0>(at, product4_strides), product4_out, product4_strides.axis[RANK - 1]);
@@ -4098,21 +2706,21 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k0_matmul(
 #endif
 
 #if defined(KERNEL_k1_mul_max_sub_exp)
-// k1_mul_max_sub_exp: row[q.0, q.1 | k.1] t3 = C0(mul(product4, 0.125)); t6 = exp(sub(t3, max(t3))); t9 = T0(div(t6, sum(t6))); cast15 = t9; cast25 = T0(mul(C0(t9), mul(C0(ge(uniform0(position), 0.10000000149011612)), C0(1.1111111111111112))))
+// k1_mul_max_sub_exp: row[q.0, q.1 | k.1] t3 = f32(mul(product4, 0.125)); t6 = exp(sub(t3, max(t3))); t9 = bf16(div(t6, sum(t6))); cast15 = t9; cast24 = bf16(mul(f32(t9), mul(f32(ge(uniform0(position), 0.10000000149011612)), 1.1111111640930176)))
 //   src/lib.rs:4  mul(..)
 //   src/lib.rs:5  softmax(..)
 //   src/lib.rs:6  dropout(..)
 #if defined(ITEMS)
 #define THREADS (TEAM == 32 ? 128 : TEAM)
 extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
-    const T0* product4_ptr,
+    const fuse_bf16* product4_ptr,
     const fuse_strides<RANK + INNER_RANK> product4_strides,
     const long long position_ptr,
     const fuse_strides<RANK + INNER_RANK> position_strides,
-    T0* cast15_ptr,
+    fuse_bf16* cast15_ptr,
     const fuse_strides<RANK + INNER_RANK> cast15_strides,
-    T0* cast25_ptr,
-    const fuse_strides<RANK + INNER_RANK> cast25_strides,
+    fuse_bf16* cast24_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast24_strides,
     const unsigned long long seed,
     const unsigned long long offset0,
     const fuse_extents<RANK> outer,
@@ -4123,14 +2731,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
     const IDX row = (IDX)blockIdx.x * (THREADS / TEAM) + threadIdx.x / TEAM;
     if (row < (IDX)outer.points) {
         const fuse_at<RANK> at = fuse_unravel(row, outer);
-        const T0* product4_row = product4_ptr + fuse_offset(at, product4_strides);
+        const fuse_bf16* product4_row = product4_ptr + fuse_offset(at, product4_strides);
         const long long position_row = position_ptr + fuse_offset(at, position_strides);
-        T0* cast15_row = cast15_ptr + fuse_offset(at, cast15_strides);
-        T0* cast25_row = cast25_ptr + fuse_offset(at, cast25_strides);
-        C0 cast_kept[ITEMS][VEC];
+        fuse_bf16* cast15_row = cast15_ptr + fuse_offset(at, cast15_strides);
+        fuse_bf16* cast24_row = cast24_ptr + fuse_offset(at, cast24_strides);
+        float cast_kept[ITEMS][VEC];
         constexpr int GROUPS4 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
-        fuse_lanes<fuse_largest<C0>, TEAM, VEC, GROUPS4> max2_lanes;
-        fuse_pack<T0, VEC> product4_in[ITEMS];
+        fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS4> max2_lanes;
+        fuse_pack<fuse_bf16, VEC> product4_in[ITEMS];
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {
             const IDX e = (i * TEAM + lane) * VEC;
@@ -4144,59 +2752,58 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
             if (!WHOLE && e >= len) continue;
 #pragma unroll
             for (int v = 0; v < VEC; ++v) {
-                const C0 product4 = fuse_to_compute(product4_in[i][v]);
-                const C0 mul = fuse_rounded<T0>(product4 * (C0)0.125);
-                const C0 cast = mul;
+                const float product4 = fuse_to_compute(product4_in[i][v]);
+                const float mul = fuse_rounded<fuse_bf16>(product4 * 0.125f);
+                const float cast = mul;
                 cast_kept[i][v] = cast;
-                max2_lanes.add(i, v, fuse_largest<C0>::of(cast, e + v));
+                max2_lanes.add(i, v, fuse_largest<float>::of(cast, e + v));
             }
             if (ITEMS <= 1024 / (TEAM * VEC)) { max2_lanes.fold(i); }
         }
-        const C0 max2 = fuse_largest<C0>::value(max2_lanes.total<(ITEMS <= 1024 / (TEAM * VEC))>());
-        C0 exp3_kept[ITEMS][VEC];
+        const float max2 = fuse_largest<float>::value(max2_lanes.total<(ITEMS <= 1024 / (TEAM * VEC))>());
+        float exp3_kept[ITEMS][VEC];
         constexpr int GROUPS7 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
-        fuse_lanes<fuse_sum<C0>, TEAM, VEC, GROUPS7> sum_lanes;
+        fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS7> sum_lanes;
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {
             const IDX e = (i * TEAM + lane) * VEC;
             if (!WHOLE && e >= len) continue;
 #pragma unroll
             for (int v = 0; v < VEC; ++v) {
-                const C0 cast = cast_kept[i][v];
-                const C0 sub = cast - max2;
-                const C0 exp3 = fuse_exp(sub);
+                const float cast = cast_kept[i][v];
+                const float sub = cast - max2;
+                const float exp3 = fuse_exp(sub);
                 exp3_kept[i][v] = exp3;
-                sum_lanes.add(i, v, fuse_sum<C0>::of(exp3, e + v));
+                sum_lanes.add(i, v, fuse_sum<float>::of(exp3, e + v));
             }
             if (ITEMS <= 1024 / (TEAM * VEC)) { sum_lanes.fold(i); }
         }
-        const C0 sum = fuse_sum<C0>::value(sum_lanes.total<(ITEMS <= 1024 / (TEAM * VEC))>());
+        const float sum = fuse_sum<float>::value(sum_lanes.total<(ITEMS <= 1024 / (TEAM * VEC))>());
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {
             const IDX e = (i * TEAM + lane) * VEC;
             if (!WHOLE && e >= len) continue;
-            C0 cast15_out[VEC];
-            C0 cast25_out[VEC];
+            float cast15_out[VEC];
+            float cast24_out[VEC];
             fuse_draw<VEC, STEP_1> draw0(seed, offset0);
 #pragma unroll
             for (int v = 0; v < VEC; ++v) {
-                const C0 exp3 = exp3_kept[i][v];
-                const C0 div = exp3 / sum;
-                const C0 cast2 = fuse_rounded<T0>(div);
-                const C0 cast3 = cast2;
+                const float exp3 = exp3_kept[i][v];
+                const float div = exp3 / sum;
+                const float cast2 = fuse_rounded<fuse_bf16>(div);
+                const float cast3 = cast2;
                 const long long position = position_row + fuse_along<RANK, STEP_1>(e + v, inner, position_strides);
                 const float uniform = (float)draw0.uniform(position, v);
                 const bool ge = uniform >= 0.1f;
-                const C0 cast4 = fuse_cast<C0>(ge);
-                const C0 cast5 = fuse_cast<C0>(1.1111111111111112);
-                const C0 mul2 = cast4 * cast5;
-                const C0 mul3 = cast3 * mul2;
-                const C0 cast6 = mul3;
+                const float cast4 = fuse_cast<float>(ge);
+                const float mul2 = cast4 * 1.1111112f;
+                const float mul3 = cast3 * mul2;
+                const float cast5 = mul3;
                 cast15_out[v] = cast2;
-                cast25_out[v] = cast6;
+                cast24_out[v] = cast5;
             }
             fuse_write<STEP_2>(cast15_row + fuse_along<RANK, STEP_2>(e, inner, cast15_strides), cast15_out, cast15_strides.axis[RANK + INNER_RANK - 1]);
-            fuse_write<STEP_3>(cast25_row + fuse_along<RANK, STEP_3>(e, inner, cast25_strides), cast25_out, cast25_strides.axis[RANK + INNER_RANK - 1]);
+            fuse_write<STEP_3>(cast24_row + fuse_along<RANK, STEP_3>(e, inner, cast24_strides), cast24_out, cast24_strides.axis[RANK + INNER_RANK - 1]);
         }
     }
 }
@@ -4205,14 +2812,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
 #define LEGS (16384 / fuse_leg)
 #define ITEMS (fuse_leg / (TEAM * VEC))
 extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
-    const T0* product4_ptr,
+    const fuse_bf16* product4_ptr,
     const fuse_strides<RANK + INNER_RANK> product4_strides,
     const long long position_ptr,
     const fuse_strides<RANK + INNER_RANK> position_strides,
-    T0* cast15_ptr,
+    fuse_bf16* cast15_ptr,
     const fuse_strides<RANK + INNER_RANK> cast15_strides,
-    T0* cast25_ptr,
-    const fuse_strides<RANK + INNER_RANK> cast25_strides,
+    fuse_bf16* cast24_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast24_strides,
     const unsigned long long seed,
     const unsigned long long offset0,
     const fuse_extents<RANK> outer,
@@ -4221,7 +2828,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
     const IDX len = (IDX)inner.points;
     const int lane = threadIdx.x % TEAM;
     extern __shared__ uint4 fuse_shared[];
-    fuse_room<T0> product4_room(fuse_shared);
+    fuse_room<fuse_bf16> product4_room(fuse_shared);
     void* const lanes_room = product4_room.end(len);
     const int blocks = (int)((len + 16383) / 16384);
     fuse_arrivals<TEAM, VEC> arrivals((int)len);
@@ -4232,10 +2839,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
     }
     for (IDX row = (IDX)blockIdx.x; row < (IDX)outer.points; row += (IDX)gridDim.x) {
         const fuse_at<RANK> at = fuse_unravel(row, outer);
-        const T0* product4_row = product4_ptr + fuse_offset(at, product4_strides);
+        const fuse_bf16* product4_row = product4_ptr + fuse_offset(at, product4_strides);
         const long long position_row = position_ptr + fuse_offset(at, position_strides);
-        T0* cast15_row = cast15_ptr + fuse_offset(at, cast15_strides);
-        T0* cast25_row = cast25_ptr + fuse_offset(at, cast25_strides);
+        fuse_bf16* cast15_row = cast15_ptr + fuse_offset(at, cast15_strides);
+        fuse_bf16* cast24_row = cast24_ptr + fuse_offset(at, cast24_strides);
         product4_room.open();
         arrivals.open();
         const bool more = row + (IDX)gridDim.x < (IDX)outer.points;
@@ -4243,18 +2850,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
             const fuse_at<RANK> next = fuse_unravel(row + (IDX)gridDim.x, outer);
             product4_room.aim(product4_ptr + fuse_offset(next, product4_strides));
         }
-        fuse_pack<T0, VEC> product4_kept[KEPT > 0 ? KEPT * LEGS : 1][ITEMS];
+        fuse_pack<fuse_bf16, VEC> product4_kept[KEPT > 0 ? KEPT * LEGS : 1][ITEMS];
         constexpr int GROUPS4 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
-        fuse_few_blocks<4, fuse_largest<C0>, TEAM, VEC, GROUPS4> max2_blocks(lanes_room);
+        fuse_few_blocks<4, fuse_largest<float>, TEAM, VEC, GROUPS4> max2_blocks(lanes_room);
 #pragma unroll
         for (int block = 0; block < KEPT; ++block) {
-            fuse_lanes<fuse_largest<C0>, TEAM, VEC, GROUPS4> max2_lanes;
+            fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS4> max2_lanes;
 #pragma unroll
             for (int leg = 0; leg < LEGS; ++leg) {
                 constexpr bool WHOLE = true;
                 const IDX base = block * 16384 + leg * fuse_leg;
                 arrivals.await_leg((int)base, more ? (int)base / fuse_leg : 0);
-                fuse_pack<T0, VEC> (&product4_in)[ITEMS] = product4_kept[block * LEGS + leg];
+                fuse_pack<fuse_bf16, VEC> (&product4_in)[ITEMS] = product4_kept[block * LEGS + leg];
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
@@ -4268,10 +2875,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
                     if (!WHOLE && e >= len) continue;
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
-                        const C0 product4 = fuse_to_compute(product4_in[i][v]);
-                        const C0 mul = fuse_rounded<T0>(product4 * (C0)0.125);
-                        const C0 cast = mul;
-                        max2_lanes.add(i, v, fuse_largest<C0>::of(cast, e + v));
+                        const float product4 = fuse_to_compute(product4_in[i][v]);
+                        const float mul = fuse_rounded<fuse_bf16>(product4 * 0.125f);
+                        const float cast = mul;
+                        max2_lanes.add(i, v, fuse_largest<float>::of(cast, e + v));
                     }
                 }
                 arrivals.release((int)base, more, product4_room);
@@ -4280,10 +2887,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
         }
         arrivals.flush(product4_room);
         for (IDX block = KEPT * 16384; block < len; block += 16384) {
-            fuse_lanes<fuse_largest<C0>, TEAM, VEC, GROUPS4> max2_lanes;
+            fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS4> max2_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<T0, VEC> product4_in[ITEMS];
+                fuse_pack<fuse_bf16, VEC> product4_in[ITEMS];
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
@@ -4297,10 +2904,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
                     if (!WHOLE && e >= len) continue;
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
-                        const C0 product4 = fuse_to_compute(product4_in[i][v]);
-                        const C0 mul = fuse_rounded<T0>(product4 * (C0)0.125);
-                        const C0 cast = mul;
-                        max2_lanes.add(i, v, fuse_largest<C0>::of(cast, e + v));
+                        const float product4 = fuse_to_compute(product4_in[i][v]);
+                        const float mul = fuse_rounded<fuse_bf16>(product4 * 0.125f);
+                        const float cast = mul;
+                        max2_lanes.add(i, v, fuse_largest<float>::of(cast, e + v));
                     }
                 }
             };
@@ -4311,14 +2918,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
             }
             max2_blocks.put((int)(block / 16384), max2_lanes);
         }
-        const C0 max2 = fuse_largest<C0>::value(max2_blocks.total(blocks));
+        const float max2 = fuse_largest<float>::value(max2_blocks.total(blocks));
         constexpr int GROUPS7 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
-        fuse_few_blocks<7, fuse_sum<C0>, TEAM, VEC, GROUPS7> sum_blocks(lanes_room);
+        fuse_few_blocks<7, fuse_sum<float>, TEAM, VEC, GROUPS7> sum_blocks(lanes_room);
         for (IDX block = KEPT * 16384; block < len; block += 16384) {
-            fuse_lanes<fuse_sum<C0>, TEAM, VEC, GROUPS7> sum_lanes;
+            fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS7> sum_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<T0, VEC> product4_in[ITEMS];
+                fuse_pack<fuse_bf16, VEC> product4_in[ITEMS];
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
@@ -4332,12 +2939,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
                     if (!WHOLE && e >= len) continue;
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
-                        const C0 product4 = fuse_to_compute(product4_in[i][v]);
-                        const C0 mul = fuse_rounded<T0>(product4 * (C0)0.125);
-                        const C0 cast = mul;
-                        const C0 sub = cast - max2;
-                        const C0 exp3 = fuse_exp(sub);
-                        sum_lanes.add(i, v, fuse_sum<C0>::of(exp3, e + v));
+                        const float product4 = fuse_to_compute(product4_in[i][v]);
+                        const float mul = fuse_rounded<fuse_bf16>(product4 * 0.125f);
+                        const float cast = mul;
+                        const float sub = cast - max2;
+                        const float exp3 = fuse_exp(sub);
+                        sum_lanes.add(i, v, fuse_sum<float>::of(exp3, e + v));
                     }
                 }
             };
@@ -4349,34 +2956,34 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
         }
 #pragma unroll
         for (int block = 0; block < KEPT; ++block) {
-            fuse_lanes<fuse_sum<C0>, TEAM, VEC, GROUPS7> sum_lanes;
+            fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS7> sum_lanes;
 #pragma unroll
             for (int leg = 0; leg < LEGS; ++leg) {
                 constexpr bool WHOLE = true;
                 const IDX base = block * 16384 + leg * fuse_leg;
-                fuse_pack<T0, VEC> (&product4_in)[ITEMS] = product4_kept[block * LEGS + leg];
+                fuse_pack<fuse_bf16, VEC> (&product4_in)[ITEMS] = product4_kept[block * LEGS + leg];
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
-                        const C0 product4 = fuse_to_compute(product4_in[i][v]);
-                        const C0 mul = fuse_rounded<T0>(product4 * (C0)0.125);
-                        const C0 cast = mul;
-                        const C0 sub = cast - max2;
-                        const C0 exp3 = fuse_exp(sub);
-                        sum_lanes.add(i, v, fuse_sum<C0>::of(exp3, e + v));
+                        const float product4 = fuse_to_compute(product4_in[i][v]);
+                        const float mul = fuse_rounded<fuse_bf16>(product4 * 0.125f);
+                        const float cast = mul;
+                        const float sub = cast - max2;
+                        const float exp3 = fuse_exp(sub);
+                        sum_lanes.add(i, v, fuse_sum<float>::of(exp3, e + v));
                     }
                 }
             }
             sum_blocks.put(block, sum_lanes);
         }
-        const C0 sum = fuse_sum<C0>::value(sum_blocks.total(blocks));
+        const float sum = fuse_sum<float>::value(sum_blocks.total(blocks));
         for (IDX block = KEPT * 16384; block < len; block += 16384) {
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<T0, VEC> product4_in[ITEMS];
+                fuse_pack<fuse_bf16, VEC> product4_in[ITEMS];
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
@@ -4388,32 +2995,31 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
-                    C0 cast15_out[VEC];
-                    C0 cast25_out[VEC];
+                    float cast15_out[VEC];
+                    float cast24_out[VEC];
                     fuse_draw<VEC, STEP_1> draw0(seed, offset0);
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
-                        const C0 product4 = fuse_to_compute(product4_in[i][v]);
-                        const C0 mul = fuse_rounded<T0>(product4 * (C0)0.125);
-                        const C0 cast = mul;
-                        const C0 sub = cast - max2;
-                        const C0 exp3 = fuse_exp(sub);
-                        const C0 div = exp3 / sum;
-                        const C0 cast2 = fuse_rounded<T0>(div);
-                        const C0 cast3 = cast2;
+                        const float product4 = fuse_to_compute(product4_in[i][v]);
+                        const float mul = fuse_rounded<fuse_bf16>(product4 * 0.125f);
+                        const float cast = mul;
+                        const float sub = cast - max2;
+                        const float exp3 = fuse_exp(sub);
+                        const float div = exp3 / sum;
+                        const float cast2 = fuse_rounded<fuse_bf16>(div);
+                        const float cast3 = cast2;
                         const long long position = position_row + fuse_along<RANK, STEP_1>(e + v, inner, position_strides);
                         const float uniform = (float)draw0.uniform(position, v);
                         const bool ge = uniform >= 0.1f;
-                        const C0 cast4 = fuse_cast<C0>(ge);
-                        const C0 cast5 = fuse_cast<C0>(1.1111111111111112);
-                        const C0 mul2 = cast4 * cast5;
-                        const C0 mul3 = cast3 * mul2;
-                        const C0 cast6 = mul3;
+                        const float cast4 = fuse_cast<float>(ge);
+                        const float mul2 = cast4 * 1.1111112f;
+                        const float mul3 = cast3 * mul2;
+                        const float cast5 = mul3;
                         cast15_out[v] = cast2;
-                        cast25_out[v] = cast6;
+                        cast24_out[v] = cast5;
                     }
                     fuse_write<STEP_2>(cast15_row + fuse_along<RANK, STEP_2>(e, inner, cast15_strides), cast15_out, cast15_strides.axis[RANK + INNER_RANK - 1]);
-                    fuse_write<STEP_3>(cast25_row + fuse_along<RANK, STEP_3>(e, inner, cast25_strides), cast25_out, cast25_strides.axis[RANK + INNER_RANK - 1]);
+                    fuse_write<STEP_3>(cast24_row + fuse_along<RANK, STEP_3>(e, inner, cast24_strides), cast24_out, cast24_strides.axis[RANK + INNER_RANK - 1]);
                 }
             };
             for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
@@ -4429,37 +3035,36 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
             for (int leg = 0; leg < LEGS; ++leg) {
                 constexpr bool WHOLE = true;
                 const IDX base = block * 16384 + leg * fuse_leg;
-                fuse_pack<T0, VEC> (&product4_in)[ITEMS] = product4_kept[block * LEGS + leg];
+                fuse_pack<fuse_bf16, VEC> (&product4_in)[ITEMS] = product4_kept[block * LEGS + leg];
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
-                    C0 cast15_out[VEC];
-                    C0 cast25_out[VEC];
+                    float cast15_out[VEC];
+                    float cast24_out[VEC];
                     fuse_draw<VEC, STEP_1> draw0(seed, offset0);
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
-                        const C0 product4 = fuse_to_compute(product4_in[i][v]);
-                        const C0 mul = fuse_rounded<T0>(product4 * (C0)0.125);
-                        const C0 cast = mul;
-                        const C0 sub = cast - max2;
-                        const C0 exp3 = fuse_exp(sub);
-                        const C0 div = exp3 / sum;
-                        const C0 cast2 = fuse_rounded<T0>(div);
-                        const C0 cast3 = cast2;
+                        const float product4 = fuse_to_compute(product4_in[i][v]);
+                        const float mul = fuse_rounded<fuse_bf16>(product4 * 0.125f);
+                        const float cast = mul;
+                        const float sub = cast - max2;
+                        const float exp3 = fuse_exp(sub);
+                        const float div = exp3 / sum;
+                        const float cast2 = fuse_rounded<fuse_bf16>(div);
+                        const float cast3 = cast2;
                         const long long position = position_row + fuse_along<RANK, STEP_1>(e + v, inner, position_strides);
                         const float uniform = (float)draw0.uniform(position, v);
                         const bool ge = uniform >= 0.1f;
-                        const C0 cast4 = fuse_cast<C0>(ge);
-                        const C0 cast5 = fuse_cast<C0>(1.1111111111111112);
-                        const C0 mul2 = cast4 * cast5;
-                        const C0 mul3 = cast3 * mul2;
-                        const C0 cast6 = mul3;
+                        const float cast4 = fuse_cast<float>(ge);
+                        const float mul2 = cast4 * 1.1111112f;
+                        const float mul3 = cast3 * mul2;
+                        const float cast5 = mul3;
                         cast15_out[v] = cast2;
-                        cast25_out[v] = cast6;
+                        cast24_out[v] = cast5;
                     }
                     fuse_write<STEP_2>(cast15_row + fuse_along<RANK, STEP_2>(e, inner, cast15_strides), cast15_out, cast15_strides.axis[RANK + INNER_RANK - 1]);
-                    fuse_write<STEP_3>(cast25_row + fuse_along<RANK, STEP_3>(e, inner, cast25_strides), cast25_out, cast25_strides.axis[RANK + INNER_RANK - 1]);
+                    fuse_write<STEP_3>(cast24_row + fuse_along<RANK, STEP_3>(e, inner, cast24_strides), cast24_out, cast24_strides.axis[RANK + INNER_RANK - 1]);
                 }
             }
         }
@@ -4469,14 +3074,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
 #define THREADS TEAM
 #define ITEMS (TEAM == 1024 ? 16 : 4)
 extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
-    const T0* product4_ptr,
+    const fuse_bf16* product4_ptr,
     const fuse_strides<RANK + INNER_RANK> product4_strides,
     const long long position_ptr,
     const fuse_strides<RANK + INNER_RANK> position_strides,
-    T0* cast15_ptr,
+    fuse_bf16* cast15_ptr,
     const fuse_strides<RANK + INNER_RANK> cast15_strides,
-    T0* cast25_ptr,
-    const fuse_strides<RANK + INNER_RANK> cast25_strides,
+    fuse_bf16* cast24_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast24_strides,
     const unsigned long long seed,
     const unsigned long long offset0,
     const fuse_extents<RANK> outer,
@@ -4487,17 +3092,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
     const IDX row = (IDX)blockIdx.x;
     if (row < (IDX)outer.points) {
         const fuse_at<RANK> at = fuse_unravel(row, outer);
-        const T0* product4_row = product4_ptr + fuse_offset(at, product4_strides);
+        const fuse_bf16* product4_row = product4_ptr + fuse_offset(at, product4_strides);
         const long long position_row = position_ptr + fuse_offset(at, position_strides);
-        T0* cast15_row = cast15_ptr + fuse_offset(at, cast15_strides);
-        T0* cast25_row = cast25_ptr + fuse_offset(at, cast25_strides);
+        fuse_bf16* cast15_row = cast15_ptr + fuse_offset(at, cast15_strides);
+        fuse_bf16* cast24_row = cast24_ptr + fuse_offset(at, cast24_strides);
         constexpr int GROUPS4 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
-        fuse_blocks<4, fuse_largest<C0>, TEAM, VEC, GROUPS4> max2_blocks(inner.points);
+        fuse_blocks<4, fuse_largest<float>, TEAM, VEC, GROUPS4> max2_blocks(inner.points);
         for (IDX block = 0; block < len; block += 16384) {
-            fuse_lanes<fuse_largest<C0>, TEAM, VEC, GROUPS4> max2_lanes;
+            fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS4> max2_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<T0, VEC> product4_in[ITEMS];
+                fuse_pack<fuse_bf16, VEC> product4_in[ITEMS];
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
@@ -4511,10 +3116,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
                     if (!WHOLE && e >= len) continue;
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
-                        const C0 product4 = fuse_to_compute(product4_in[i][v]);
-                        const C0 mul = fuse_rounded<T0>(product4 * (C0)0.125);
-                        const C0 cast = mul;
-                        max2_lanes.add(i, v, fuse_largest<C0>::of(cast, e + v));
+                        const float product4 = fuse_to_compute(product4_in[i][v]);
+                        const float mul = fuse_rounded<fuse_bf16>(product4 * 0.125f);
+                        const float cast = mul;
+                        max2_lanes.add(i, v, fuse_largest<float>::of(cast, e + v));
                     }
                 }
             };
@@ -4524,14 +3129,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
             }
             max2_blocks.push(max2_lanes);
         }
-        const C0 max2 = fuse_largest<C0>::value(max2_blocks.total());
+        const float max2 = fuse_largest<float>::value(max2_blocks.total());
         constexpr int GROUPS7 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
-        fuse_blocks<7, fuse_sum<C0>, TEAM, VEC, GROUPS7> sum_blocks(inner.points);
+        fuse_blocks<7, fuse_sum<float>, TEAM, VEC, GROUPS7> sum_blocks(inner.points);
         for (IDX block = 0; block < len; block += 16384) {
-            fuse_lanes<fuse_sum<C0>, TEAM, VEC, GROUPS7> sum_lanes;
+            fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS7> sum_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<T0, VEC> product4_in[ITEMS];
+                fuse_pack<fuse_bf16, VEC> product4_in[ITEMS];
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
@@ -4545,12 +3150,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
                     if (!WHOLE && e >= len) continue;
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
-                        const C0 product4 = fuse_to_compute(product4_in[i][v]);
-                        const C0 mul = fuse_rounded<T0>(product4 * (C0)0.125);
-                        const C0 cast = mul;
-                        const C0 sub = cast - max2;
-                        const C0 exp3 = fuse_exp(sub);
-                        sum_lanes.add(i, v, fuse_sum<C0>::of(exp3, e + v));
+                        const float product4 = fuse_to_compute(product4_in[i][v]);
+                        const float mul = fuse_rounded<fuse_bf16>(product4 * 0.125f);
+                        const float cast = mul;
+                        const float sub = cast - max2;
+                        const float exp3 = fuse_exp(sub);
+                        sum_lanes.add(i, v, fuse_sum<float>::of(exp3, e + v));
                     }
                 }
             };
@@ -4560,11 +3165,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
             }
             sum_blocks.push(sum_lanes);
         }
-        const C0 sum = fuse_sum<C0>::value(sum_blocks.total());
+        const float sum = fuse_sum<float>::value(sum_blocks.total());
         for (IDX block = 0; block < len; block += 16384) {
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<T0, VEC> product4_in[ITEMS];
+                fuse_pack<fuse_bf16, VEC> product4_in[ITEMS];
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
@@ -4576,32 +3181,31 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
-                    C0 cast15_out[VEC];
-                    C0 cast25_out[VEC];
+                    float cast15_out[VEC];
+                    float cast24_out[VEC];
                     fuse_draw<VEC, STEP_1> draw0(seed, offset0);
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
-                        const C0 product4 = fuse_to_compute(product4_in[i][v]);
-                        const C0 mul = fuse_rounded<T0>(product4 * (C0)0.125);
-                        const C0 cast = mul;
-                        const C0 sub = cast - max2;
-                        const C0 exp3 = fuse_exp(sub);
-                        const C0 div = exp3 / sum;
-                        const C0 cast2 = fuse_rounded<T0>(div);
-                        const C0 cast3 = cast2;
+                        const float product4 = fuse_to_compute(product4_in[i][v]);
+                        const float mul = fuse_rounded<fuse_bf16>(product4 * 0.125f);
+                        const float cast = mul;
+                        const float sub = cast - max2;
+                        const float exp3 = fuse_exp(sub);
+                        const float div = exp3 / sum;
+                        const float cast2 = fuse_rounded<fuse_bf16>(div);
+                        const float cast3 = cast2;
                         const long long position = position_row + fuse_along<RANK, STEP_1>(e + v, inner, position_strides);
                         const float uniform = (float)draw0.uniform(position, v);
                         const bool ge = uniform >= 0.1f;
-                        const C0 cast4 = fuse_cast<C0>(ge);
-                        const C0 cast5 = fuse_cast<C0>(1.1111111111111112);
-                        const C0 mul2 = cast4 * cast5;
-                        const C0 mul3 = cast3 * mul2;
-                        const C0 cast6 = mul3;
+                        const float cast4 = fuse_cast<float>(ge);
+                        const float mul2 = cast4 * 1.1111112f;
+                        const float mul3 = cast3 * mul2;
+                        const float cast5 = mul3;
                         cast15_out[v] = cast2;
-                        cast25_out[v] = cast6;
+                        cast24_out[v] = cast5;
                     }
                     fuse_write<STEP_2>(cast15_row + fuse_along<RANK, STEP_2>(e, inner, cast15_strides), cast15_out, cast15_strides.axis[RANK + INNER_RANK - 1]);
-                    fuse_write<STEP_3>(cast25_row + fuse_along<RANK, STEP_3>(e, inner, cast25_strides), cast25_out, cast25_strides.axis[RANK + INNER_RANK - 1]);
+                    fuse_write<STEP_3>(cast24_row + fuse_along<RANK, STEP_3>(e, inner, cast24_strides), cast24_out, cast24_strides.axis[RANK + INNER_RANK - 1]);
                 }
             };
             for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
@@ -4615,102 +3219,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
 #endif
 
 #if defined(KERNEL_k2_matmul)
-// k2_matmul: map[q.0, q.1, v.2] product26 = product
+// k2_matmul: map[q.0, q.1, v.2] product25 = product
 //   src/lib.rs:7  matmul(..)
-#if defined(FEW)
-extern "C" __global__ void __launch_bounds__(256, 2) k2_matmul(
-    const T0* left,
-    const fuse_matrix left_strides,
-    const T0* right,
-    const fuse_matrix right_strides,
-    const fuse_shape shape,
-    T0* product26_ptr,
-    const fuse_strides<RANK> product26_strides,
-    C0* parts,
-    unsigned* counters) {
-    fuse_behind();
-    typedef fuse_skinny<T0, FEW, RIGHT> strips;
-    const strips::Strip strip(shape);
-    __shared__ C0 product[strips::ROWS][strips::COLUMNS];
-    strips::run(strip, shape, left + strip.start(left_strides), left_strides, right + strip.start(right_strides), right_strides);
-    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
-    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
-        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
-        const long long m = strip.m + i, n = strip.n + j;
-        if (m >= shape.m || n >= shape.n) continue;
-        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
-        C0 product26_out[VEC];
-#pragma unroll
-        for (int v = 0; v < VEC; ++v) {
-            const C0 product2 = product[i][j + v];
-            product26_out[v] = product2;
-        }
-        fuse_write<STEP_0>(product26_ptr + fuse_offset<STEP_0>(at, product26_strides), product26_out, product26_strides.axis[RANK - 1]);
-    }
-}
-#elif defined(THIRDS)
+#if defined(HALVES)
 extern "C" __global__ void __launch_bounds__(384, 1) k2_matmul(
-    const T0* left,
+    const fuse_bf16* left,
     const fuse_matrix left_strides,
-    const T0* right,
+    const fuse_bf16* right,
     const fuse_matrix right_strides,
     const fuse_shape shape,
-    T0* product26_ptr,
-    const fuse_strides<RANK> product26_strides,
-    C0* parts,
+    fuse_bf16* product25_ptr,
+    const fuse_strides<RANK> product25_strides,
+    float* parts,
     unsigned* counters) {
     fuse_behind();
-    typedef fuse_thirds<THIRDS, LEFT, RIGHT> tile;
-    extern __shared__ uint4 fuse_shared[];
-    tile work(fuse_shared);
-    if (tile::feeds()) {
-        tile::few_registers();
-        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
-            const tile::Part part(n, shape);
-            work.feed(part.right(right, right_strides, shape));
-        }
-    } else {
-        tile::many_registers();
-        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
-            const tile::Part part(n, shape);
-            float product[THIRDS / 2] = {};
-            work.multiply(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
-            fuse_turn<THIRDS> turn(work.shared.turn);
-#pragma unroll 1
-            for (int piece = 0; piece < turn.PIECES; ++piece) {
-                turn.put(product, piece);
-#pragma unroll
-                for (int access = 0; access < turn.ACCESSES; ++access) {
-                    const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
-                    if (m >= shape.m || n >= shape.n) continue;
-                    const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
-                    float value[VEC];
-                    turn.get(value, access);
-                    C0 product26_out[VEC];
-#pragma unroll
-                    for (int v = 0; v < VEC; ++v) {
-                        const C0 product2 = value[v];
-                        product26_out[v] = product2;
-                    }
-                    fuse_write<STEP_0>(product26_ptr + fuse_offset<STEP_0>(at, product26_strides), product26_out, product26_strides.axis[RANK - 1]);
-                }
-            }
-        }
-    }
-}
-#elif defined(HALVES)
-extern "C" __global__ void __launch_bounds__(384, 1) k2_matmul(
-    const T0* left,
-    const fuse_matrix left_strides,
-    const T0* right,
-    const fuse_matrix right_strides,
-    const fuse_shape shape,
-    T0* product26_ptr,
-    const fuse_strides<RANK> product26_strides,
-    C0* parts,
-    unsigned* counters) {
-    fuse_behind();
-    typedef fuse_halves<T0, HALVES, LEFT, RIGHT> tile;
+    typedef fuse_halves<fuse_bf16, HALVES, LEFT, RIGHT> tile;
     extern __shared__ uint4 fuse_shared[];
     tile work(fuse_shared);
     if (tile::feeds()) {
@@ -4736,13 +3259,13 @@ extern "C" __global__ void __launch_bounds__(384, 1) k2_matmul(
                     const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
                     float value[VEC];
                     turn.get(value, access);
-                    C0 product26_out[VEC];
+                    float product25_out[VEC];
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
-                        const C0 product2 = value[v];
-                        product26_out[v] = product2;
+                        const float product2 = value[v];
+                        product25_out[v] = product2;
                     }
-                    fuse_write<STEP_0>(product26_ptr + fuse_offset<STEP_0>(at, product26_strides), product26_out, product26_strides.axis[RANK - 1]);
+                    fuse_write<STEP_0>(product25_ptr + fuse_offset<STEP_0>(at, product25_strides), product25_out, product25_strides.axis[RANK - 1]);
                 }
             }
         }
@@ -4750,19 +3273,19 @@ extern "C" __global__ void __launch_bounds__(384, 1) k2_matmul(
 }
 #else
 extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k2_matmul(
-    const T0* left,
+    const fuse_bf16* left,
     const fuse_matrix left_strides,
-    const T0* right,
+    const fuse_bf16* right,
     const fuse_matrix right_strides,
     const fuse_shape shape,
-    T0* product26_ptr,
-    const fuse_strides<RANK> product26_strides,
-    C0* parts,
+    fuse_bf16* product25_ptr,
+    const fuse_strides<RANK> product25_strides,
+    float* parts,
     unsigned* counters) {
     fuse_behind();
-    typedef fuse_product<T0, TILE, LEFT, RIGHT> tile;
+    typedef fuse_product<fuse_bf16, TILE, LEFT, RIGHT> tile;
     const fuse_part<TILE, TILE> part(blockIdx.x, shape);
-    C0 product[tile::ROWS][tile::COLUMNS] = {};
+    float product[tile::ROWS][tile::COLUMNS] = {};
     fuse_multiply<tile>(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
 #pragma unroll
     for (int i = 0; i < tile::ROWS; ++i) {
@@ -4772,13 +3295,13 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k2_matmul(
             const long long m = part.m + tile::row(i), n = part.n + tile::column(j);
             if (m >= shape.m || n >= shape.n) continue;
             const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
-            C0 product26_out[VEC];
+            float product25_out[VEC];
 #pragma unroll
             for (int v = 0; v < VEC; ++v) {
-                const C0 product2 = product[i][j + v];
-                product26_out[v] = product2;
+                const float product2 = product[i][j + v];
+                product25_out[v] = product2;
             }
-            fuse_write<STEP_0>(product26_ptr + fuse_offset<STEP_0>(at, product26_strides), product26_out, product26_strides.axis[RANK - 1]);
+            fuse_write<STEP_0>(product25_ptr + fuse_offset<STEP_0>(at, product25_strides), product25_out, product25_strides.axis[RANK - 1]);
         }
     }
 }
@@ -4786,104 +3309,21 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k2_matmul(
 #endif
 
 #if defined(KERNEL_k3_matmul)
-// k3_matmul: map[q.0, k.1, v.2] v_grad = T0(product)
+// k3_matmul: map[q.0, k.1, v.2] v_grad = bf16(product)
 //   src/lib.rs:7  gradient of matmul(..)
-#if defined(FEW)
-extern "C" __global__ void __launch_bounds__(256, 2) k3_matmul(
-    const T0* left,
-    const fuse_matrix left_strides,
-    const T0* right,
-    const fuse_matrix right_strides,
-    const fuse_shape shape,
-    T0* v_grad_ptr,
-    const fuse_strides<RANK> v_grad_strides,
-    C0* parts,
-    unsigned* counters) {
-    fuse_behind();
-    typedef fuse_skinny<T0, FEW, RIGHT> strips;
-    const strips::Strip strip(shape);
-    __shared__ C0 product[strips::ROWS][strips::COLUMNS];
-    strips::run(strip, shape, left + strip.start(left_strides), left_strides, right + strip.start(right_strides), right_strides);
-    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
-    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
-        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
-        const long long m = strip.m + i, n = strip.n + j;
-        if (m >= shape.m || n >= shape.n) continue;
-        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
-        C0 v_grad_out[VEC];
-#pragma unroll
-        for (int v = 0; v < VEC; ++v) {
-            const C0 product2 = product[i][j + v];
-            const C0 v_grad2 = product2;
-            v_grad_out[v] = v_grad2;
-        }
-        fuse_write<STEP_0>(v_grad_ptr + fuse_offset<STEP_0>(at, v_grad_strides), v_grad_out, v_grad_strides.axis[RANK - 1]);
-    }
-}
-#elif defined(THIRDS)
+#if defined(HALVES)
 extern "C" __global__ void __launch_bounds__(384, 1) k3_matmul(
-    const T0* left,
+    const fuse_bf16* left,
     const fuse_matrix left_strides,
-    const T0* right,
+    const fuse_bf16* right,
     const fuse_matrix right_strides,
     const fuse_shape shape,
-    T0* v_grad_ptr,
+    fuse_bf16* v_grad_ptr,
     const fuse_strides<RANK> v_grad_strides,
-    C0* parts,
+    float* parts,
     unsigned* counters) {
     fuse_behind();
-    typedef fuse_thirds<THIRDS, LEFT, RIGHT> tile;
-    extern __shared__ uint4 fuse_shared[];
-    tile work(fuse_shared);
-    if (tile::feeds()) {
-        tile::few_registers();
-        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
-            const tile::Part part(n, shape);
-            work.feed(part.right(right, right_strides, shape));
-        }
-    } else {
-        tile::many_registers();
-        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
-            const tile::Part part(n, shape);
-            float product[THIRDS / 2] = {};
-            work.multiply(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
-            fuse_turn<THIRDS> turn(work.shared.turn);
-#pragma unroll 1
-            for (int piece = 0; piece < turn.PIECES; ++piece) {
-                turn.put(product, piece);
-#pragma unroll
-                for (int access = 0; access < turn.ACCESSES; ++access) {
-                    const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
-                    if (m >= shape.m || n >= shape.n) continue;
-                    const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
-                    float value[VEC];
-                    turn.get(value, access);
-                    C0 v_grad_out[VEC];
-#pragma unroll
-                    for (int v = 0; v < VEC; ++v) {
-                        const C0 product2 = value[v];
-                        const C0 v_grad2 = product2;
-                        v_grad_out[v] = v_grad2;
-                    }
-                    fuse_write<STEP_0>(v_grad_ptr + fuse_offset<STEP_0>(at, v_grad_strides), v_grad_out, v_grad_strides.axis[RANK - 1]);
-                }
-            }
-        }
-    }
-}
-#elif defined(HALVES)
-extern "C" __global__ void __launch_bounds__(384, 1) k3_matmul(
-    const T0* left,
-    const fuse_matrix left_strides,
-    const T0* right,
-    const fuse_matrix right_strides,
-    const fuse_shape shape,
-    T0* v_grad_ptr,
-    const fuse_strides<RANK> v_grad_strides,
-    C0* parts,
-    unsigned* counters) {
-    fuse_behind();
-    typedef fuse_halves<T0, HALVES, LEFT, RIGHT> tile;
+    typedef fuse_halves<fuse_bf16, HALVES, LEFT, RIGHT> tile;
     extern __shared__ uint4 fuse_shared[];
     tile work(fuse_shared);
     if (tile::feeds()) {
@@ -4909,11 +3349,11 @@ extern "C" __global__ void __launch_bounds__(384, 1) k3_matmul(
                     const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
                     float value[VEC];
                     turn.get(value, access);
-                    C0 v_grad_out[VEC];
+                    float v_grad_out[VEC];
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
-                        const C0 product2 = value[v];
-                        const C0 v_grad2 = product2;
+                        const float product2 = value[v];
+                        const float v_grad2 = product2;
                         v_grad_out[v] = v_grad2;
                     }
                     fuse_write<STEP_0>(v_grad_ptr + fuse_offset<STEP_0>(at, v_grad_strides), v_grad_out, v_grad_strides.axis[RANK - 1]);
@@ -4924,19 +3364,19 @@ extern "C" __global__ void __launch_bounds__(384, 1) k3_matmul(
 }
 #else
 extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k3_matmul(
-    const T0* left,
+    const fuse_bf16* left,
     const fuse_matrix left_strides,
-    const T0* right,
+    const fuse_bf16* right,
     const fuse_matrix right_strides,
     const fuse_shape shape,
-    T0* v_grad_ptr,
+    fuse_bf16* v_grad_ptr,
     const fuse_strides<RANK> v_grad_strides,
-    C0* parts,
+    float* parts,
     unsigned* counters) {
     fuse_behind();
-    typedef fuse_product<T0, TILE, LEFT, RIGHT> tile;
+    typedef fuse_product<fuse_bf16, TILE, LEFT, RIGHT> tile;
     const fuse_part<TILE, TILE> part(blockIdx.x, shape);
-    C0 product[tile::ROWS][tile::COLUMNS] = {};
+    float product[tile::ROWS][tile::COLUMNS] = {};
     fuse_multiply<tile>(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
 #pragma unroll
     for (int i = 0; i < tile::ROWS; ++i) {
@@ -4946,11 +3386,11 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k3_matmul(
             const long long m = part.m + tile::row(i), n = part.n + tile::column(j);
             if (m >= shape.m || n >= shape.n) continue;
             const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
-            C0 v_grad_out[VEC];
+            float v_grad_out[VEC];
 #pragma unroll
             for (int v = 0; v < VEC; ++v) {
-                const C0 product2 = product[i][j + v];
-                const C0 v_grad2 = product2;
+                const float product2 = product[i][j + v];
+                const float v_grad2 = product2;
                 v_grad_out[v] = v_grad2;
             }
             fuse_write<STEP_0>(v_grad_ptr + fuse_offset<STEP_0>(at, v_grad_strides), v_grad_out, v_grad_strides.axis[RANK - 1]);
@@ -4961,104 +3401,21 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k3_matmul(
 #endif
 
 #if defined(KERNEL_k4_matmul)
-// k4_matmul: map[q.0, q.1, k.1] cast30 = T0(product)
+// k4_matmul: map[q.0, q.1, k.1] cast29 = bf16(product)
 //   src/lib.rs:7  gradient of matmul(..)
-#if defined(FEW)
-extern "C" __global__ void __launch_bounds__(256, 2) k4_matmul(
-    const T0* left,
-    const fuse_matrix left_strides,
-    const T0* right,
-    const fuse_matrix right_strides,
-    const fuse_shape shape,
-    T0* cast30_ptr,
-    const fuse_strides<RANK> cast30_strides,
-    C0* parts,
-    unsigned* counters) {
-    fuse_behind();
-    typedef fuse_skinny<T0, FEW, RIGHT> strips;
-    const strips::Strip strip(shape);
-    __shared__ C0 product[strips::ROWS][strips::COLUMNS];
-    strips::run(strip, shape, left + strip.start(left_strides), left_strides, right + strip.start(right_strides), right_strides);
-    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
-    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
-        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
-        const long long m = strip.m + i, n = strip.n + j;
-        if (m >= shape.m || n >= shape.n) continue;
-        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
-        C0 cast30_out[VEC];
-#pragma unroll
-        for (int v = 0; v < VEC; ++v) {
-            const C0 product2 = product[i][j + v];
-            const C0 cast = product2;
-            cast30_out[v] = cast;
-        }
-        fuse_write<STEP_0>(cast30_ptr + fuse_offset<STEP_0>(at, cast30_strides), cast30_out, cast30_strides.axis[RANK - 1]);
-    }
-}
-#elif defined(THIRDS)
+#if defined(HALVES)
 extern "C" __global__ void __launch_bounds__(384, 1) k4_matmul(
-    const T0* left,
+    const fuse_bf16* left,
     const fuse_matrix left_strides,
-    const T0* right,
+    const fuse_bf16* right,
     const fuse_matrix right_strides,
     const fuse_shape shape,
-    T0* cast30_ptr,
-    const fuse_strides<RANK> cast30_strides,
-    C0* parts,
+    fuse_bf16* cast29_ptr,
+    const fuse_strides<RANK> cast29_strides,
+    float* parts,
     unsigned* counters) {
     fuse_behind();
-    typedef fuse_thirds<THIRDS, LEFT, RIGHT> tile;
-    extern __shared__ uint4 fuse_shared[];
-    tile work(fuse_shared);
-    if (tile::feeds()) {
-        tile::few_registers();
-        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
-            const tile::Part part(n, shape);
-            work.feed(part.right(right, right_strides, shape));
-        }
-    } else {
-        tile::many_registers();
-        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
-            const tile::Part part(n, shape);
-            float product[THIRDS / 2] = {};
-            work.multiply(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
-            fuse_turn<THIRDS> turn(work.shared.turn);
-#pragma unroll 1
-            for (int piece = 0; piece < turn.PIECES; ++piece) {
-                turn.put(product, piece);
-#pragma unroll
-                for (int access = 0; access < turn.ACCESSES; ++access) {
-                    const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
-                    if (m >= shape.m || n >= shape.n) continue;
-                    const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
-                    float value[VEC];
-                    turn.get(value, access);
-                    C0 cast30_out[VEC];
-#pragma unroll
-                    for (int v = 0; v < VEC; ++v) {
-                        const C0 product2 = value[v];
-                        const C0 cast = product2;
-                        cast30_out[v] = cast;
-                    }
-                    fuse_write<STEP_0>(cast30_ptr + fuse_offset<STEP_0>(at, cast30_strides), cast30_out, cast30_strides.axis[RANK - 1]);
-                }
-            }
-        }
-    }
-}
-#elif defined(HALVES)
-extern "C" __global__ void __launch_bounds__(384, 1) k4_matmul(
-    const T0* left,
-    const fuse_matrix left_strides,
-    const T0* right,
-    const fuse_matrix right_strides,
-    const fuse_shape shape,
-    T0* cast30_ptr,
-    const fuse_strides<RANK> cast30_strides,
-    C0* parts,
-    unsigned* counters) {
-    fuse_behind();
-    typedef fuse_halves<T0, HALVES, LEFT, RIGHT> tile;
+    typedef fuse_halves<fuse_bf16, HALVES, LEFT, RIGHT> tile;
     extern __shared__ uint4 fuse_shared[];
     tile work(fuse_shared);
     if (tile::feeds()) {
@@ -5084,14 +3441,14 @@ extern "C" __global__ void __launch_bounds__(384, 1) k4_matmul(
                     const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
                     float value[VEC];
                     turn.get(value, access);
-                    C0 cast30_out[VEC];
+                    float cast29_out[VEC];
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
-                        const C0 product2 = value[v];
-                        const C0 cast = product2;
-                        cast30_out[v] = cast;
+                        const float product2 = value[v];
+                        const float cast = product2;
+                        cast29_out[v] = cast;
                     }
-                    fuse_write<STEP_0>(cast30_ptr + fuse_offset<STEP_0>(at, cast30_strides), cast30_out, cast30_strides.axis[RANK - 1]);
+                    fuse_write<STEP_0>(cast29_ptr + fuse_offset<STEP_0>(at, cast29_strides), cast29_out, cast29_strides.axis[RANK - 1]);
                 }
             }
         }
@@ -5099,19 +3456,19 @@ extern "C" __global__ void __launch_bounds__(384, 1) k4_matmul(
 }
 #else
 extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k4_matmul(
-    const T0* left,
+    const fuse_bf16* left,
     const fuse_matrix left_strides,
-    const T0* right,
+    const fuse_bf16* right,
     const fuse_matrix right_strides,
     const fuse_shape shape,
-    T0* cast30_ptr,
-    const fuse_strides<RANK> cast30_strides,
-    C0* parts,
+    fuse_bf16* cast29_ptr,
+    const fuse_strides<RANK> cast29_strides,
+    float* parts,
     unsigned* counters) {
     fuse_behind();
-    typedef fuse_product<T0, TILE, LEFT, RIGHT> tile;
+    typedef fuse_product<fuse_bf16, TILE, LEFT, RIGHT> tile;
     const fuse_part<TILE, TILE> part(blockIdx.x, shape);
-    C0 product[tile::ROWS][tile::COLUMNS] = {};
+    float product[tile::ROWS][tile::COLUMNS] = {};
     fuse_multiply<tile>(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
 #pragma unroll
     for (int i = 0; i < tile::ROWS; ++i) {
@@ -5121,14 +3478,14 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k4_matmul(
             const long long m = part.m + tile::row(i), n = part.n + tile::column(j);
             if (m >= shape.m || n >= shape.n) continue;
             const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
-            C0 cast30_out[VEC];
+            float cast29_out[VEC];
 #pragma unroll
             for (int v = 0; v < VEC; ++v) {
-                const C0 product2 = product[i][j + v];
-                const C0 cast = product2;
-                cast30_out[v] = cast;
+                const float product2 = product[i][j + v];
+                const float cast = product2;
+                cast29_out[v] = cast;
             }
-            fuse_write<STEP_0>(cast30_ptr + fuse_offset<STEP_0>(at, cast30_strides), cast30_out, cast30_strides.axis[RANK - 1]);
+            fuse_write<STEP_0>(cast29_ptr + fuse_offset<STEP_0>(at, cast29_strides), cast29_out, cast29_strides.axis[RANK - 1]);
         }
     }
 }
@@ -5136,7 +3493,7 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k4_matmul(
 #endif
 
 #if defined(KERNEL_k5_random_ge_mul_sum)
-// k5_random_ge_mul_sum: row[q.0, q.1 | k.1] t1 = C0(cast15); t14 = C0(T0(mul(C0(cast30), mul(C0(ge(uniform0(position), 0.10000000149011612)), C0(1.1111111111111112))))); cast47 = T0(mul(C0(T0(mul(t1, sub(t14, sum(mul(t14, t1)))))), C0(0.125)))
+// k5_random_ge_mul_sum: row[q.0, q.1 | k.1] t1 = f32(cast15); t13 = f32(bf16(mul(f32(cast29), mul(f32(ge(uniform0(position), 0.10000000149011612)), 1.1111111640930176)))); cast46 = bf16(mul(f32(bf16(mul(t1, sub(t13, sum(mul(t13, t1)))))), 0.125))
 //   src/lib.rs:6  dropout(..)
 //   src/lib.rs:6  gradient of dropout(..)
 //   src/lib.rs:5  gradient of softmax(..)
@@ -5144,14 +3501,14 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k4_matmul(
 #if defined(ITEMS)
 #define THREADS (TEAM == 32 ? 128 : TEAM)
 extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
-    const T0* cast15_ptr,
+    const fuse_bf16* cast15_ptr,
     const fuse_strides<RANK + INNER_RANK> cast15_strides,
-    const T0* cast30_ptr,
-    const fuse_strides<RANK + INNER_RANK> cast30_strides,
+    const fuse_bf16* cast29_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast29_strides,
     const long long position_ptr,
     const fuse_strides<RANK + INNER_RANK> position_strides,
-    T0* cast47_ptr,
-    const fuse_strides<RANK + INNER_RANK> cast47_strides,
+    fuse_bf16* cast46_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast46_strides,
     const unsigned long long seed,
     const unsigned long long offset0,
     const fuse_extents<RANK> outer,
@@ -5162,21 +3519,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
     const IDX row = (IDX)blockIdx.x * (THREADS / TEAM) + threadIdx.x / TEAM;
     if (row < (IDX)outer.points) {
         const fuse_at<RANK> at = fuse_unravel(row, outer);
-        const T0* cast15_row = cast15_ptr + fuse_offset(at, cast15_strides);
-        const T0* cast30_row = cast30_ptr + fuse_offset(at, cast30_strides);
+        const fuse_bf16* cast15_row = cast15_ptr + fuse_offset(at, cast15_strides);
+        const fuse_bf16* cast29_row = cast29_ptr + fuse_offset(at, cast29_strides);
         const long long position_row = position_ptr + fuse_offset(at, position_strides);
-        T0* cast47_row = cast47_ptr + fuse_offset(at, cast47_strides);
-        C0 cast6_kept[ITEMS][VEC];
-        constexpr int GROUPS16 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
-        fuse_lanes<fuse_sum<C0>, TEAM, VEC, GROUPS16> sum_lanes;
-        fuse_pack<T0, VEC> cast15_in[ITEMS];
-        fuse_pack<T0, VEC> cast30_in[ITEMS];
+        fuse_bf16* cast46_row = cast46_ptr + fuse_offset(at, cast46_strides);
+        float cast5_kept[ITEMS][VEC];
+        constexpr int GROUPS15 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS15> sum_lanes;
+        fuse_pack<fuse_bf16, VEC> cast15_in[ITEMS];
+        fuse_pack<fuse_bf16, VEC> cast29_in[ITEMS];
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {
             const IDX e = (i * TEAM + lane) * VEC;
             if (WHOLE || e < len) {
                 fuse_read<STEP_0>(cast15_in[i], cast15_row + fuse_along<RANK, STEP_0>(e, inner, cast15_strides), cast15_strides.axis[RANK + INNER_RANK - 1]);
-                fuse_read<STEP_1>(cast30_in[i], cast30_row + fuse_along<RANK, STEP_1>(e, inner, cast30_strides), cast30_strides.axis[RANK + INNER_RANK - 1]);
+                fuse_read<STEP_1>(cast29_in[i], cast29_row + fuse_along<RANK, STEP_1>(e, inner, cast29_strides), cast29_strides.axis[RANK + INNER_RANK - 1]);
             }
         }
 #pragma unroll
@@ -5186,46 +3543,44 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
             fuse_draw<VEC, STEP_2> draw0(seed, offset0);
 #pragma unroll
             for (int v = 0; v < VEC; ++v) {
-                const C0 cast15 = fuse_to_compute(cast15_in[i][v]);
-                const C0 cast = cast15;
-                const C0 cast30 = fuse_to_compute(cast30_in[i][v]);
-                const C0 cast2 = cast30;
+                const float cast15 = fuse_to_compute(cast15_in[i][v]);
+                const float cast = cast15;
+                const float cast29 = fuse_to_compute(cast29_in[i][v]);
+                const float cast2 = cast29;
                 const long long position = position_row + fuse_along<RANK, STEP_2>(e + v, inner, position_strides);
                 const float uniform = (float)draw0.uniform(position, v);
                 const bool ge = uniform >= 0.1f;
-                const C0 cast3 = fuse_cast<C0>(ge);
-                const C0 cast4 = fuse_cast<C0>(1.1111111111111112);
-                const C0 mul = cast3 * cast4;
-                const C0 mul2 = cast2 * mul;
-                const C0 cast5 = fuse_rounded<T0>(mul2);
-                const C0 cast6 = cast5;
-                const C0 mul3 = cast6 * cast;
-                cast6_kept[i][v] = cast6;
-                sum_lanes.add(i, v, fuse_sum<C0>::of(mul3, e + v));
+                const float cast3 = fuse_cast<float>(ge);
+                const float mul = cast3 * 1.1111112f;
+                const float mul2 = cast2 * mul;
+                const float cast4 = fuse_rounded<fuse_bf16>(mul2);
+                const float cast5 = cast4;
+                const float mul3 = cast5 * cast;
+                cast5_kept[i][v] = cast5;
+                sum_lanes.add(i, v, fuse_sum<float>::of(mul3, e + v));
             }
             if (ITEMS <= 1024 / (TEAM * VEC)) { sum_lanes.fold(i); }
         }
-        const C0 sum = fuse_sum<C0>::value(sum_lanes.total<(ITEMS <= 1024 / (TEAM * VEC))>());
+        const float sum = fuse_sum<float>::value(sum_lanes.total<(ITEMS <= 1024 / (TEAM * VEC))>());
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {
             const IDX e = (i * TEAM + lane) * VEC;
             if (!WHOLE && e >= len) continue;
-            C0 cast47_out[VEC];
+            float cast46_out[VEC];
 #pragma unroll
             for (int v = 0; v < VEC; ++v) {
-                const C0 cast6 = cast6_kept[i][v];
-                const C0 cast15 = fuse_to_compute(cast15_in[i][v]);
-                const C0 cast = cast15;
-                const C0 sub = cast6 - sum;
-                const C0 mul4 = cast * sub;
-                const C0 cast7 = fuse_rounded<T0>(mul4);
-                const C0 cast8 = cast7;
-                const C0 cast9 = (C0)0.125;
-                const C0 mul5 = cast8 * cast9;
-                const C0 cast10 = mul5;
-                cast47_out[v] = cast10;
+                const float cast5 = cast5_kept[i][v];
+                const float cast15 = fuse_to_compute(cast15_in[i][v]);
+                const float cast = cast15;
+                const float sub = cast5 - sum;
+                const float mul4 = cast * sub;
+                const float cast6 = fuse_rounded<fuse_bf16>(mul4);
+                const float cast7 = cast6;
+                const float mul5 = cast7 * 0.125f;
+                const float cast8 = mul5;
+                cast46_out[v] = cast8;
             }
-            fuse_write<STEP_3>(cast47_row + fuse_along<RANK, STEP_3>(e, inner, cast47_strides), cast47_out, cast47_strides.axis[RANK + INNER_RANK - 1]);
+            fuse_write<STEP_3>(cast46_row + fuse_along<RANK, STEP_3>(e, inner, cast46_strides), cast46_out, cast46_strides.axis[RANK + INNER_RANK - 1]);
         }
     }
 }
@@ -5234,14 +3589,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
 #define LEGS (16384 / fuse_leg)
 #define ITEMS (fuse_leg / (TEAM * VEC))
 extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
-    const T0* cast15_ptr,
+    const fuse_bf16* cast15_ptr,
     const fuse_strides<RANK + INNER_RANK> cast15_strides,
-    const T0* cast30_ptr,
-    const fuse_strides<RANK + INNER_RANK> cast30_strides,
+    const fuse_bf16* cast29_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast29_strides,
     const long long position_ptr,
     const fuse_strides<RANK + INNER_RANK> position_strides,
-    T0* cast47_ptr,
-    const fuse_strides<RANK + INNER_RANK> cast47_strides,
+    fuse_bf16* cast46_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast46_strides,
     const unsigned long long seed,
     const unsigned long long offset0,
     const fuse_extents<RANK> outer,
@@ -5250,52 +3605,52 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
     const IDX len = (IDX)inner.points;
     const int lane = threadIdx.x % TEAM;
     extern __shared__ uint4 fuse_shared[];
-    fuse_room<T0> cast15_room(fuse_shared);
-    fuse_room<T0> cast30_room(cast15_room.end(len));
-    void* const lanes_room = cast30_room.end(len);
+    fuse_room<fuse_bf16> cast15_room(fuse_shared);
+    fuse_room<fuse_bf16> cast29_room(cast15_room.end(len));
+    void* const lanes_room = cast29_room.end(len);
     const int blocks = (int)((len + 16383) / 16384);
     fuse_arrivals<TEAM, VEC> arrivals((int)len);
     if (blockIdx.x < outer.points) {
         const fuse_at<RANK> next = fuse_unravel((IDX)blockIdx.x, outer);
         cast15_room.aim(cast15_ptr + fuse_offset(next, cast15_strides));
-        cast30_room.aim(cast30_ptr + fuse_offset(next, cast30_strides));
-        arrivals.send_all(cast15_room, cast30_room);
+        cast29_room.aim(cast29_ptr + fuse_offset(next, cast29_strides));
+        arrivals.send_all(cast15_room, cast29_room);
     }
     for (IDX row = (IDX)blockIdx.x; row < (IDX)outer.points; row += (IDX)gridDim.x) {
         const fuse_at<RANK> at = fuse_unravel(row, outer);
-        const T0* cast15_row = cast15_ptr + fuse_offset(at, cast15_strides);
-        const T0* cast30_row = cast30_ptr + fuse_offset(at, cast30_strides);
+        const fuse_bf16* cast15_row = cast15_ptr + fuse_offset(at, cast15_strides);
+        const fuse_bf16* cast29_row = cast29_ptr + fuse_offset(at, cast29_strides);
         const long long position_row = position_ptr + fuse_offset(at, position_strides);
-        T0* cast47_row = cast47_ptr + fuse_offset(at, cast47_strides);
+        fuse_bf16* cast46_row = cast46_ptr + fuse_offset(at, cast46_strides);
         cast15_room.open();
-        cast30_room.open();
+        cast29_room.open();
         arrivals.open();
         const bool more = row + (IDX)gridDim.x < (IDX)outer.points;
         if (more) {
             const fuse_at<RANK> next = fuse_unravel(row + (IDX)gridDim.x, outer);
             cast15_room.aim(cast15_ptr + fuse_offset(next, cast15_strides));
-            cast30_room.aim(cast30_ptr + fuse_offset(next, cast30_strides));
+            cast29_room.aim(cast29_ptr + fuse_offset(next, cast29_strides));
         }
-        fuse_pack<T0, VEC> cast15_kept[KEPT > 0 ? KEPT * LEGS : 1][ITEMS];
-        fuse_pack<T0, VEC> cast30_kept[KEPT > 0 ? KEPT * LEGS : 1][ITEMS];
-        constexpr int GROUPS16 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
-        fuse_few_blocks<16, fuse_sum<C0>, TEAM, VEC, GROUPS16> sum_blocks(lanes_room);
+        fuse_pack<fuse_bf16, VEC> cast15_kept[KEPT > 0 ? KEPT * LEGS : 1][ITEMS];
+        fuse_pack<fuse_bf16, VEC> cast29_kept[KEPT > 0 ? KEPT * LEGS : 1][ITEMS];
+        constexpr int GROUPS15 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_few_blocks<15, fuse_sum<float>, TEAM, VEC, GROUPS15> sum_blocks(lanes_room);
 #pragma unroll
         for (int block = 0; block < KEPT; ++block) {
-            fuse_lanes<fuse_sum<C0>, TEAM, VEC, GROUPS16> sum_lanes;
+            fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS15> sum_lanes;
 #pragma unroll
             for (int leg = 0; leg < LEGS; ++leg) {
                 constexpr bool WHOLE = true;
                 const IDX base = block * 16384 + leg * fuse_leg;
                 arrivals.await_leg((int)base, more ? (int)base / fuse_leg : 0);
-                fuse_pack<T0, VEC> (&cast15_in)[ITEMS] = cast15_kept[block * LEGS + leg];
-                fuse_pack<T0, VEC> (&cast30_in)[ITEMS] = cast30_kept[block * LEGS + leg];
+                fuse_pack<fuse_bf16, VEC> (&cast15_in)[ITEMS] = cast15_kept[block * LEGS + leg];
+                fuse_pack<fuse_bf16, VEC> (&cast29_in)[ITEMS] = cast29_kept[block * LEGS + leg];
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<1>(cast15_in[i], cast15_room.row() + e, 1);
-                        fuse_read<1>(cast30_in[i], cast30_room.row() + e, 1);
+                        fuse_read<1>(cast29_in[i], cast29_room.row() + e, 1);
                     }
                 }
 #pragma unroll
@@ -5305,40 +3660,39 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
                     fuse_draw<VEC, STEP_2> draw0(seed, offset0);
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
-                        const C0 cast15 = fuse_to_compute(cast15_in[i][v]);
-                        const C0 cast = cast15;
-                        const C0 cast30 = fuse_to_compute(cast30_in[i][v]);
-                        const C0 cast2 = cast30;
+                        const float cast15 = fuse_to_compute(cast15_in[i][v]);
+                        const float cast = cast15;
+                        const float cast29 = fuse_to_compute(cast29_in[i][v]);
+                        const float cast2 = cast29;
                         const long long position = position_row + fuse_along<RANK, STEP_2>(e + v, inner, position_strides);
                         const float uniform = (float)draw0.uniform(position, v);
                         const bool ge = uniform >= 0.1f;
-                        const C0 cast3 = fuse_cast<C0>(ge);
-                        const C0 cast4 = fuse_cast<C0>(1.1111111111111112);
-                        const C0 mul = cast3 * cast4;
-                        const C0 mul2 = cast2 * mul;
-                        const C0 cast5 = fuse_rounded<T0>(mul2);
-                        const C0 cast6 = cast5;
-                        const C0 mul3 = cast6 * cast;
-                        sum_lanes.add(i, v, fuse_sum<C0>::of(mul3, e + v));
+                        const float cast3 = fuse_cast<float>(ge);
+                        const float mul = cast3 * 1.1111112f;
+                        const float mul2 = cast2 * mul;
+                        const float cast4 = fuse_rounded<fuse_bf16>(mul2);
+                        const float cast5 = cast4;
+                        const float mul3 = cast5 * cast;
+                        sum_lanes.add(i, v, fuse_sum<float>::of(mul3, e + v));
                     }
                 }
-                arrivals.release((int)base, more, cast15_room, cast30_room);
+                arrivals.release((int)base, more, cast15_room, cast29_room);
             }
             sum_blocks.put(block, sum_lanes);
         }
-        arrivals.flush(cast15_room, cast30_room);
+        arrivals.flush(cast15_room, cast29_room);
         for (IDX block = KEPT * 16384; block < len; block += 16384) {
-            fuse_lanes<fuse_sum<C0>, TEAM, VEC, GROUPS16> sum_lanes;
+            fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS15> sum_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<T0, VEC> cast15_in[ITEMS];
-                fuse_pack<T0, VEC> cast30_in[ITEMS];
+                fuse_pack<fuse_bf16, VEC> cast15_in[ITEMS];
+                fuse_pack<fuse_bf16, VEC> cast29_in[ITEMS];
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<1>(cast15_in[i], cast15_room.row() + e, 1);
-                        fuse_read<1>(cast30_in[i], cast30_room.row() + e, 1);
+                        fuse_read<1>(cast29_in[i], cast29_room.row() + e, 1);
                     }
                 }
 #pragma unroll
@@ -5348,21 +3702,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
                     fuse_draw<VEC, STEP_2> draw0(seed, offset0);
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
-                        const C0 cast15 = fuse_to_compute(cast15_in[i][v]);
-                        const C0 cast = cast15;
-                        const C0 cast30 = fuse_to_compute(cast30_in[i][v]);
-                        const C0 cast2 = cast30;
+                        const float cast15 = fuse_to_compute(cast15_in[i][v]);
+                        const float cast = cast15;
+                        const float cast29 = fuse_to_compute(cast29_in[i][v]);
+                        const float cast2 = cast29;
                         const long long position = position_row + fuse_along<RANK, STEP_2>(e + v, inner, position_strides);
                         const float uniform = (float)draw0.uniform(position, v);
                         const bool ge = uniform >= 0.1f;
-                        const C0 cast3 = fuse_cast<C0>(ge);
-                        const C0 cast4 = fuse_cast<C0>(1.1111111111111112);
-                        const C0 mul = cast3 * cast4;
-                        const C0 mul2 = cast2 * mul;
-                        const C0 cast5 = fuse_rounded<T0>(mul2);
-                        const C0 cast6 = cast5;
-                        const C0 mul3 = cast6 * cast;
-                        sum_lanes.add(i, v, fuse_sum<C0>::of(mul3, e + v));
+                        const float cast3 = fuse_cast<float>(ge);
+                        const float mul = cast3 * 1.1111112f;
+                        const float mul2 = cast2 * mul;
+                        const float cast4 = fuse_rounded<fuse_bf16>(mul2);
+                        const float cast5 = cast4;
+                        const float mul3 = cast5 * cast;
+                        sum_lanes.add(i, v, fuse_sum<float>::of(mul3, e + v));
                     }
                 }
             };
@@ -5373,99 +3726,95 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
             }
             sum_blocks.put((int)(block / 16384), sum_lanes);
         }
-        const C0 sum = fuse_sum<C0>::value(sum_blocks.total(blocks));
+        const float sum = fuse_sum<float>::value(sum_blocks.total(blocks));
         for (IDX block = KEPT * 16384; block < len; block += 16384) {
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<T0, VEC> cast15_in[ITEMS];
-                fuse_pack<T0, VEC> cast30_in[ITEMS];
+                fuse_pack<fuse_bf16, VEC> cast15_in[ITEMS];
+                fuse_pack<fuse_bf16, VEC> cast29_in[ITEMS];
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<1>(cast15_in[i], cast15_room.row() + e, 1);
-                        fuse_read<1>(cast30_in[i], cast30_room.row() + e, 1);
+                        fuse_read<1>(cast29_in[i], cast29_room.row() + e, 1);
                     }
                 }
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
-                    C0 cast47_out[VEC];
+                    float cast46_out[VEC];
                     fuse_draw<VEC, STEP_2> draw0(seed, offset0);
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
-                        const C0 cast15 = fuse_to_compute(cast15_in[i][v]);
-                        const C0 cast = cast15;
-                        const C0 cast30 = fuse_to_compute(cast30_in[i][v]);
-                        const C0 cast2 = cast30;
+                        const float cast15 = fuse_to_compute(cast15_in[i][v]);
+                        const float cast = cast15;
+                        const float cast29 = fuse_to_compute(cast29_in[i][v]);
+                        const float cast2 = cast29;
                         const long long position = position_row + fuse_along<RANK, STEP_2>(e + v, inner, position_strides);
                         const float uniform = (float)draw0.uniform(position, v);
                         const bool ge = uniform >= 0.1f;
-                        const C0 cast3 = fuse_cast<C0>(ge);
-                        const C0 cast4 = fuse_cast<C0>(1.1111111111111112);
-                        const C0 mul = cast3 * cast4;
-                        const C0 mul2 = cast2 * mul;
-                        const C0 cast5 = fuse_rounded<T0>(mul2);
-                        const C0 cast6 = cast5;
-                        const C0 sub = cast6 - sum;
-                        const C0 mul4 = cast * sub;
-                        const C0 cast7 = fuse_rounded<T0>(mul4);
-                        const C0 cast8 = cast7;
-                        const C0 cast9 = (C0)0.125;
-                        const C0 mul5 = cast8 * cast9;
-                        const C0 cast10 = mul5;
-                        cast47_out[v] = cast10;
+                        const float cast3 = fuse_cast<float>(ge);
+                        const float mul = cast3 * 1.1111112f;
+                        const float mul2 = cast2 * mul;
+                        const float cast4 = fuse_rounded<fuse_bf16>(mul2);
+                        const float cast5 = cast4;
+                        const float sub = cast5 - sum;
+                        const float mul4 = cast * sub;
+                        const float cast6 = fuse_rounded<fuse_bf16>(mul4);
+                        const float cast7 = cast6;
+                        const float mul5 = cast7 * 0.125f;
+                        const float cast8 = mul5;
+                        cast46_out[v] = cast8;
                     }
-                    fuse_write<STEP_3>(cast47_row + fuse_along<RANK, STEP_3>(e, inner, cast47_strides), cast47_out, cast47_strides.axis[RANK + INNER_RANK - 1]);
+                    fuse_write<STEP_3>(cast46_row + fuse_along<RANK, STEP_3>(e, inner, cast46_strides), cast46_out, cast46_strides.axis[RANK + INNER_RANK - 1]);
                 }
             };
             for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
                 if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
                 else step(base, fuse_bool<false>());
-                arrivals.release((int)base, more, cast15_room, cast30_room);
+                arrivals.release((int)base, more, cast15_room, cast29_room);
             }
         }
-        arrivals.flush(cast15_room, cast30_room);
+        arrivals.flush(cast15_room, cast29_room);
 #pragma unroll
         for (int block = 0; block < KEPT; ++block) {
 #pragma unroll
             for (int leg = 0; leg < LEGS; ++leg) {
                 constexpr bool WHOLE = true;
                 const IDX base = block * 16384 + leg * fuse_leg;
-                fuse_pack<T0, VEC> (&cast15_in)[ITEMS] = cast15_kept[block * LEGS + leg];
-                fuse_pack<T0, VEC> (&cast30_in)[ITEMS] = cast30_kept[block * LEGS + leg];
+                fuse_pack<fuse_bf16, VEC> (&cast15_in)[ITEMS] = cast15_kept[block * LEGS + leg];
+                fuse_pack<fuse_bf16, VEC> (&cast29_in)[ITEMS] = cast29_kept[block * LEGS + leg];
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
-                    C0 cast47_out[VEC];
+                    float cast46_out[VEC];
                     fuse_draw<VEC, STEP_2> draw0(seed, offset0);
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
-                        const C0 cast15 = fuse_to_compute(cast15_in[i][v]);
-                        const C0 cast = cast15;
-                        const C0 cast30 = fuse_to_compute(cast30_in[i][v]);
-                        const C0 cast2 = cast30;
+                        const float cast15 = fuse_to_compute(cast15_in[i][v]);
+                        const float cast = cast15;
+                        const float cast29 = fuse_to_compute(cast29_in[i][v]);
+                        const float cast2 = cast29;
                         const long long position = position_row + fuse_along<RANK, STEP_2>(e + v, inner, position_strides);
                         const float uniform = (float)draw0.uniform(position, v);
                         const bool ge = uniform >= 0.1f;
-                        const C0 cast3 = fuse_cast<C0>(ge);
-                        const C0 cast4 = fuse_cast<C0>(1.1111111111111112);
-                        const C0 mul = cast3 * cast4;
-                        const C0 mul2 = cast2 * mul;
-                        const C0 cast5 = fuse_rounded<T0>(mul2);
-                        const C0 cast6 = cast5;
-                        const C0 sub = cast6 - sum;
-                        const C0 mul4 = cast * sub;
-                        const C0 cast7 = fuse_rounded<T0>(mul4);
-                        const C0 cast8 = cast7;
-                        const C0 cast9 = (C0)0.125;
-                        const C0 mul5 = cast8 * cast9;
-                        const C0 cast10 = mul5;
-                        cast47_out[v] = cast10;
+                        const float cast3 = fuse_cast<float>(ge);
+                        const float mul = cast3 * 1.1111112f;
+                        const float mul2 = cast2 * mul;
+                        const float cast4 = fuse_rounded<fuse_bf16>(mul2);
+                        const float cast5 = cast4;
+                        const float sub = cast5 - sum;
+                        const float mul4 = cast * sub;
+                        const float cast6 = fuse_rounded<fuse_bf16>(mul4);
+                        const float cast7 = cast6;
+                        const float mul5 = cast7 * 0.125f;
+                        const float cast8 = mul5;
+                        cast46_out[v] = cast8;
                     }
-                    fuse_write<STEP_3>(cast47_row + fuse_along<RANK, STEP_3>(e, inner, cast47_strides), cast47_out, cast47_strides.axis[RANK + INNER_RANK - 1]);
+                    fuse_write<STEP_3>(cast46_row + fuse_along<RANK, STEP_3>(e, inner, cast46_strides), cast46_out, cast46_strides.axis[RANK + INNER_RANK - 1]);
                 }
             }
         }
@@ -5475,14 +3824,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
 #define THREADS TEAM
 #define ITEMS (TEAM == 1024 ? 16 : 4)
 extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
-    const T0* cast15_ptr,
+    const fuse_bf16* cast15_ptr,
     const fuse_strides<RANK + INNER_RANK> cast15_strides,
-    const T0* cast30_ptr,
-    const fuse_strides<RANK + INNER_RANK> cast30_strides,
+    const fuse_bf16* cast29_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast29_strides,
     const long long position_ptr,
     const fuse_strides<RANK + INNER_RANK> position_strides,
-    T0* cast47_ptr,
-    const fuse_strides<RANK + INNER_RANK> cast47_strides,
+    fuse_bf16* cast46_ptr,
+    const fuse_strides<RANK + INNER_RANK> cast46_strides,
     const unsigned long long seed,
     const unsigned long long offset0,
     const fuse_extents<RANK> outer,
@@ -5493,24 +3842,24 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
     const IDX row = (IDX)blockIdx.x;
     if (row < (IDX)outer.points) {
         const fuse_at<RANK> at = fuse_unravel(row, outer);
-        const T0* cast15_row = cast15_ptr + fuse_offset(at, cast15_strides);
-        const T0* cast30_row = cast30_ptr + fuse_offset(at, cast30_strides);
+        const fuse_bf16* cast15_row = cast15_ptr + fuse_offset(at, cast15_strides);
+        const fuse_bf16* cast29_row = cast29_ptr + fuse_offset(at, cast29_strides);
         const long long position_row = position_ptr + fuse_offset(at, position_strides);
-        T0* cast47_row = cast47_ptr + fuse_offset(at, cast47_strides);
-        constexpr int GROUPS16 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
-        fuse_blocks<16, fuse_sum<C0>, TEAM, VEC, GROUPS16> sum_blocks(inner.points);
+        fuse_bf16* cast46_row = cast46_ptr + fuse_offset(at, cast46_strides);
+        constexpr int GROUPS15 = 1024 / (TEAM * VEC) < ITEMS ? 1024 / (TEAM * VEC) : ITEMS;
+        fuse_blocks<15, fuse_sum<float>, TEAM, VEC, GROUPS15> sum_blocks(inner.points);
         for (IDX block = 0; block < len; block += 16384) {
-            fuse_lanes<fuse_sum<C0>, TEAM, VEC, GROUPS16> sum_lanes;
+            fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS15> sum_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<T0, VEC> cast15_in[ITEMS];
-                fuse_pack<T0, VEC> cast30_in[ITEMS];
+                fuse_pack<fuse_bf16, VEC> cast15_in[ITEMS];
+                fuse_pack<fuse_bf16, VEC> cast29_in[ITEMS];
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<STEP_0>(cast15_in[i], cast15_row + fuse_along<RANK, STEP_0>(e, inner, cast15_strides), cast15_strides.axis[RANK + INNER_RANK - 1]);
-                        fuse_read<STEP_1>(cast30_in[i], cast30_row + fuse_along<RANK, STEP_1>(e, inner, cast30_strides), cast30_strides.axis[RANK + INNER_RANK - 1]);
+                        fuse_read<STEP_1>(cast29_in[i], cast29_row + fuse_along<RANK, STEP_1>(e, inner, cast29_strides), cast29_strides.axis[RANK + INNER_RANK - 1]);
                     }
                 }
 #pragma unroll
@@ -5520,21 +3869,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
                     fuse_draw<VEC, STEP_2> draw0(seed, offset0);
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
-                        const C0 cast15 = fuse_to_compute(cast15_in[i][v]);
-                        const C0 cast = cast15;
-                        const C0 cast30 = fuse_to_compute(cast30_in[i][v]);
-                        const C0 cast2 = cast30;
+                        const float cast15 = fuse_to_compute(cast15_in[i][v]);
+                        const float cast = cast15;
+                        const float cast29 = fuse_to_compute(cast29_in[i][v]);
+                        const float cast2 = cast29;
                         const long long position = position_row + fuse_along<RANK, STEP_2>(e + v, inner, position_strides);
                         const float uniform = (float)draw0.uniform(position, v);
                         const bool ge = uniform >= 0.1f;
-                        const C0 cast3 = fuse_cast<C0>(ge);
-                        const C0 cast4 = fuse_cast<C0>(1.1111111111111112);
-                        const C0 mul = cast3 * cast4;
-                        const C0 mul2 = cast2 * mul;
-                        const C0 cast5 = fuse_rounded<T0>(mul2);
-                        const C0 cast6 = cast5;
-                        const C0 mul3 = cast6 * cast;
-                        sum_lanes.add(i, v, fuse_sum<C0>::of(mul3, e + v));
+                        const float cast3 = fuse_cast<float>(ge);
+                        const float mul = cast3 * 1.1111112f;
+                        const float mul2 = cast2 * mul;
+                        const float cast4 = fuse_rounded<fuse_bf16>(mul2);
+                        const float cast5 = cast4;
+                        const float mul3 = cast5 * cast;
+                        sum_lanes.add(i, v, fuse_sum<float>::of(mul3, e + v));
                     }
                 }
             };
@@ -5544,51 +3892,49 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
             }
             sum_blocks.push(sum_lanes);
         }
-        const C0 sum = fuse_sum<C0>::value(sum_blocks.total());
+        const float sum = fuse_sum<float>::value(sum_blocks.total());
         for (IDX block = 0; block < len; block += 16384) {
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<T0, VEC> cast15_in[ITEMS];
-                fuse_pack<T0, VEC> cast30_in[ITEMS];
+                fuse_pack<fuse_bf16, VEC> cast15_in[ITEMS];
+                fuse_pack<fuse_bf16, VEC> cast29_in[ITEMS];
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<STEP_0>(cast15_in[i], cast15_row + fuse_along<RANK, STEP_0>(e, inner, cast15_strides), cast15_strides.axis[RANK + INNER_RANK - 1]);
-                        fuse_read<STEP_1>(cast30_in[i], cast30_row + fuse_along<RANK, STEP_1>(e, inner, cast30_strides), cast30_strides.axis[RANK + INNER_RANK - 1]);
+                        fuse_read<STEP_1>(cast29_in[i], cast29_row + fuse_along<RANK, STEP_1>(e, inner, cast29_strides), cast29_strides.axis[RANK + INNER_RANK - 1]);
                     }
                 }
 #pragma unroll
                 for (int i = 0; i < ITEMS; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
-                    C0 cast47_out[VEC];
+                    float cast46_out[VEC];
                     fuse_draw<VEC, STEP_2> draw0(seed, offset0);
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
-                        const C0 cast15 = fuse_to_compute(cast15_in[i][v]);
-                        const C0 cast = cast15;
-                        const C0 cast30 = fuse_to_compute(cast30_in[i][v]);
-                        const C0 cast2 = cast30;
+                        const float cast15 = fuse_to_compute(cast15_in[i][v]);
+                        const float cast = cast15;
+                        const float cast29 = fuse_to_compute(cast29_in[i][v]);
+                        const float cast2 = cast29;
                         const long long position = position_row + fuse_along<RANK, STEP_2>(e + v, inner, position_strides);
                         const float uniform = (float)draw0.uniform(position, v);
                         const bool ge = uniform >= 0.1f;
-                        const C0 cast3 = fuse_cast<C0>(ge);
-                        const C0 cast4 = fuse_cast<C0>(1.1111111111111112);
-                        const C0 mul = cast3 * cast4;
-                        const C0 mul2 = cast2 * mul;
-                        const C0 cast5 = fuse_rounded<T0>(mul2);
-                        const C0 cast6 = cast5;
-                        const C0 sub = cast6 - sum;
-                        const C0 mul4 = cast * sub;
-                        const C0 cast7 = fuse_rounded<T0>(mul4);
-                        const C0 cast8 = cast7;
-                        const C0 cast9 = (C0)0.125;
-                        const C0 mul5 = cast8 * cast9;
-                        const C0 cast10 = mul5;
-                        cast47_out[v] = cast10;
+                        const float cast3 = fuse_cast<float>(ge);
+                        const float mul = cast3 * 1.1111112f;
+                        const float mul2 = cast2 * mul;
+                        const float cast4 = fuse_rounded<fuse_bf16>(mul2);
+                        const float cast5 = cast4;
+                        const float sub = cast5 - sum;
+                        const float mul4 = cast * sub;
+                        const float cast6 = fuse_rounded<fuse_bf16>(mul4);
+                        const float cast7 = cast6;
+                        const float mul5 = cast7 * 0.125f;
+                        const float cast8 = mul5;
+                        cast46_out[v] = cast8;
                     }
-                    fuse_write<STEP_3>(cast47_row + fuse_along<RANK, STEP_3>(e, inner, cast47_strides), cast47_out, cast47_strides.axis[RANK + INNER_RANK - 1]);
+                    fuse_write<STEP_3>(cast46_row + fuse_along<RANK, STEP_3>(e, inner, cast46_strides), cast46_out, cast46_strides.axis[RANK + INNER_RANK - 1]);
                 }
             };
             for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
@@ -5602,104 +3948,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
 #endif
 
 #if defined(KERNEL_k6_matmul)
-// k6_matmul: map[q.0, q.1, q.2] q_grad = T0(product)
+// k6_matmul: map[q.0, q.1, q.2] q_grad = bf16(product)
 //   src/lib.rs:3  gradient of matmul(..)
-#if defined(FEW)
-extern "C" __global__ void __launch_bounds__(256, 2) k6_matmul(
-    const T0* left,
-    const fuse_matrix left_strides,
-    const T0* right,
-    const fuse_matrix right_strides,
-    const fuse_shape shape,
-    T0* q_grad_ptr,
-    const fuse_strides<RANK> q_grad_strides,
-    C0* parts,
-    unsigned* counters) {
-    fuse_behind();
-    typedef fuse_skinny<T0, FEW, RIGHT> strips;
-    const strips::Strip strip(shape);
-    __shared__ C0 product[strips::ROWS][strips::COLUMNS];
-    strips::run(strip, shape, left + strip.start(left_strides), left_strides, right + strip.start(right_strides), right_strides);
-    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
-    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
-        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
-        const long long m = strip.m + i, n = strip.n + j;
-        if (m >= shape.m || n >= shape.n) continue;
-        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
-        C0 q_grad_out[VEC];
-#pragma unroll
-        for (int v = 0; v < VEC; ++v) {
-            const C0 product2 = product[i][j + v];
-            const C0 q_grad2 = product2;
-            q_grad_out[v] = q_grad2;
-        }
-        fuse_write<STEP_0>(q_grad_ptr + fuse_offset<STEP_0>(at, q_grad_strides), q_grad_out, q_grad_strides.axis[RANK - 1]);
-    }
-}
-#elif defined(THIRDS)
+#if defined(HALVES)
 extern "C" __global__ void __launch_bounds__(384, 1) k6_matmul(
-    const T0* left,
+    const fuse_bf16* left,
     const fuse_matrix left_strides,
-    const T0* right,
+    const fuse_bf16* right,
     const fuse_matrix right_strides,
     const fuse_shape shape,
-    T0* q_grad_ptr,
+    fuse_bf16* q_grad_ptr,
     const fuse_strides<RANK> q_grad_strides,
-    C0* parts,
+    float* parts,
     unsigned* counters) {
     fuse_behind();
-    typedef fuse_thirds<THIRDS, LEFT, RIGHT> tile;
-    extern __shared__ uint4 fuse_shared[];
-    tile work(fuse_shared);
-    if (tile::feeds()) {
-        tile::few_registers();
-        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
-            const tile::Part part(n, shape);
-            work.feed(part.right(right, right_strides, shape));
-        }
-    } else {
-        tile::many_registers();
-        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
-            const tile::Part part(n, shape);
-            float product[THIRDS / 2] = {};
-            work.multiply(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
-            fuse_turn<THIRDS> turn(work.shared.turn);
-#pragma unroll 1
-            for (int piece = 0; piece < turn.PIECES; ++piece) {
-                turn.put(product, piece);
-#pragma unroll
-                for (int access = 0; access < turn.ACCESSES; ++access) {
-                    const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
-                    if (m >= shape.m || n >= shape.n) continue;
-                    const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
-                    float value[VEC];
-                    turn.get(value, access);
-                    C0 q_grad_out[VEC];
-#pragma unroll
-                    for (int v = 0; v < VEC; ++v) {
-                        const C0 product2 = value[v];
-                        const C0 q_grad2 = product2;
-                        q_grad_out[v] = q_grad2;
-                    }
-                    fuse_write<STEP_0>(q_grad_ptr + fuse_offset<STEP_0>(at, q_grad_strides), q_grad_out, q_grad_strides.axis[RANK - 1]);
-                }
-            }
-        }
-    }
-}
-#elif defined(HALVES)
-extern "C" __global__ void __launch_bounds__(384, 1) k6_matmul(
-    const T0* left,
-    const fuse_matrix left_strides,
-    const T0* right,
-    const fuse_matrix right_strides,
-    const fuse_shape shape,
-    T0* q_grad_ptr,
-    const fuse_strides<RANK> q_grad_strides,
-    C0* parts,
-    unsigned* counters) {
-    fuse_behind();
-    typedef fuse_halves<T0, HALVES, LEFT, RIGHT> tile;
+    typedef fuse_halves<fuse_bf16, HALVES, LEFT, RIGHT> tile;
     extern __shared__ uint4 fuse_shared[];
     tile work(fuse_shared);
     if (tile::feeds()) {
@@ -5725,11 +3988,11 @@ extern "C" __global__ void __launch_bounds__(384, 1) k6_matmul(
                     const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
                     float value[VEC];
                     turn.get(value, access);
-                    C0 q_grad_out[VEC];
+                    float q_grad_out[VEC];
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
-                        const C0 product2 = value[v];
-                        const C0 q_grad2 = product2;
+                        const float product2 = value[v];
+                        const float q_grad2 = product2;
                         q_grad_out[v] = q_grad2;
                     }
                     fuse_write<STEP_0>(q_grad_ptr + fuse_offset<STEP_0>(at, q_grad_strides), q_grad_out, q_grad_strides.axis[RANK - 1]);
@@ -5740,19 +4003,19 @@ extern "C" __global__ void __launch_bounds__(384, 1) k6_matmul(
 }
 #else
 extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k6_matmul(
-    const T0* left,
+    const fuse_bf16* left,
     const fuse_matrix left_strides,
-    const T0* right,
+    const fuse_bf16* right,
     const fuse_matrix right_strides,
     const fuse_shape shape,
-    T0* q_grad_ptr,
+    fuse_bf16* q_grad_ptr,
     const fuse_strides<RANK> q_grad_strides,
-    C0* parts,
+    float* parts,
     unsigned* counters) {
     fuse_behind();
-    typedef fuse_product<T0, TILE, LEFT, RIGHT> tile;
+    typedef fuse_product<fuse_bf16, TILE, LEFT, RIGHT> tile;
     const fuse_part<TILE, TILE> part(blockIdx.x, shape);
-    C0 product[tile::ROWS][tile::COLUMNS] = {};
+    float product[tile::ROWS][tile::COLUMNS] = {};
     fuse_multiply<tile>(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
 #pragma unroll
     for (int i = 0; i < tile::ROWS; ++i) {
@@ -5762,11 +4025,11 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k6_matmul(
             const long long m = part.m + tile::row(i), n = part.n + tile::column(j);
             if (m >= shape.m || n >= shape.n) continue;
             const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
-            C0 q_grad_out[VEC];
+            float q_grad_out[VEC];
 #pragma unroll
             for (int v = 0; v < VEC; ++v) {
-                const C0 product2 = product[i][j + v];
-                const C0 q_grad2 = product2;
+                const float product2 = product[i][j + v];
+                const float q_grad2 = product2;
                 q_grad_out[v] = q_grad2;
             }
             fuse_write<STEP_0>(q_grad_ptr + fuse_offset<STEP_0>(at, q_grad_strides), q_grad_out, q_grad_strides.axis[RANK - 1]);
@@ -5777,104 +4040,21 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k6_matmul(
 #endif
 
 #if defined(KERNEL_k7_matmul)
-// k7_matmul: map[q.0, k.1, q.2] cast53 = T0(product)
+// k7_matmul: map[q.0, k.1, q.2] cast52 = bf16(product)
 //   src/lib.rs:3  gradient of matmul(..)
-#if defined(FEW)
-extern "C" __global__ void __launch_bounds__(256, 2) k7_matmul(
-    const T0* left,
-    const fuse_matrix left_strides,
-    const T0* right,
-    const fuse_matrix right_strides,
-    const fuse_shape shape,
-    T0* cast53_ptr,
-    const fuse_strides<RANK> cast53_strides,
-    C0* parts,
-    unsigned* counters) {
-    fuse_behind();
-    typedef fuse_skinny<T0, FEW, RIGHT> strips;
-    const strips::Strip strip(shape);
-    __shared__ C0 product[strips::ROWS][strips::COLUMNS];
-    strips::run(strip, shape, left + strip.start(left_strides), left_strides, right + strip.start(right_strides), right_strides);
-    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
-    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
-        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
-        const long long m = strip.m + i, n = strip.n + j;
-        if (m >= shape.m || n >= shape.n) continue;
-        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
-        C0 cast53_out[VEC];
-#pragma unroll
-        for (int v = 0; v < VEC; ++v) {
-            const C0 product2 = product[i][j + v];
-            const C0 cast = product2;
-            cast53_out[v] = cast;
-        }
-        fuse_write<STEP_0>(cast53_ptr + fuse_offset<STEP_0>(at, cast53_strides), cast53_out, cast53_strides.axis[RANK - 1]);
-    }
-}
-#elif defined(THIRDS)
+#if defined(HALVES)
 extern "C" __global__ void __launch_bounds__(384, 1) k7_matmul(
-    const T0* left,
+    const fuse_bf16* left,
     const fuse_matrix left_strides,
-    const T0* right,
+    const fuse_bf16* right,
     const fuse_matrix right_strides,
     const fuse_shape shape,
-    T0* cast53_ptr,
-    const fuse_strides<RANK> cast53_strides,
-    C0* parts,
+    fuse_bf16* cast52_ptr,
+    const fuse_strides<RANK> cast52_strides,
+    float* parts,
     unsigned* counters) {
     fuse_behind();
-    typedef fuse_thirds<THIRDS, LEFT, RIGHT> tile;
-    extern __shared__ uint4 fuse_shared[];
-    tile work(fuse_shared);
-    if (tile::feeds()) {
-        tile::few_registers();
-        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
-            const tile::Part part(n, shape);
-            work.feed(part.right(right, right_strides, shape));
-        }
-    } else {
-        tile::many_registers();
-        for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
-            const tile::Part part(n, shape);
-            float product[THIRDS / 2] = {};
-            work.multiply(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
-            fuse_turn<THIRDS> turn(work.shared.turn);
-#pragma unroll 1
-            for (int piece = 0; piece < turn.PIECES; ++piece) {
-                turn.put(product, piece);
-#pragma unroll
-                for (int access = 0; access < turn.ACCESSES; ++access) {
-                    const long long m = part.m + turn.row(access), n = part.n + piece * 32 + turn.column(access);
-                    if (m >= shape.m || n >= shape.n) continue;
-                    const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
-                    float value[VEC];
-                    turn.get(value, access);
-                    C0 cast53_out[VEC];
-#pragma unroll
-                    for (int v = 0; v < VEC; ++v) {
-                        const C0 product2 = value[v];
-                        const C0 cast = product2;
-                        cast53_out[v] = cast;
-                    }
-                    fuse_write<STEP_0>(cast53_ptr + fuse_offset<STEP_0>(at, cast53_strides), cast53_out, cast53_strides.axis[RANK - 1]);
-                }
-            }
-        }
-    }
-}
-#elif defined(HALVES)
-extern "C" __global__ void __launch_bounds__(384, 1) k7_matmul(
-    const T0* left,
-    const fuse_matrix left_strides,
-    const T0* right,
-    const fuse_matrix right_strides,
-    const fuse_shape shape,
-    T0* cast53_ptr,
-    const fuse_strides<RANK> cast53_strides,
-    C0* parts,
-    unsigned* counters) {
-    fuse_behind();
-    typedef fuse_halves<T0, HALVES, LEFT, RIGHT> tile;
+    typedef fuse_halves<fuse_bf16, HALVES, LEFT, RIGHT> tile;
     extern __shared__ uint4 fuse_shared[];
     tile work(fuse_shared);
     if (tile::feeds()) {
@@ -5900,14 +4080,14 @@ extern "C" __global__ void __launch_bounds__(384, 1) k7_matmul(
                     const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
                     float value[VEC];
                     turn.get(value, access);
-                    C0 cast53_out[VEC];
+                    float cast52_out[VEC];
 #pragma unroll
                     for (int v = 0; v < VEC; ++v) {
-                        const C0 product2 = value[v];
-                        const C0 cast = product2;
-                        cast53_out[v] = cast;
+                        const float product2 = value[v];
+                        const float cast = product2;
+                        cast52_out[v] = cast;
                     }
-                    fuse_write<STEP_0>(cast53_ptr + fuse_offset<STEP_0>(at, cast53_strides), cast53_out, cast53_strides.axis[RANK - 1]);
+                    fuse_write<STEP_0>(cast52_ptr + fuse_offset<STEP_0>(at, cast52_strides), cast52_out, cast52_strides.axis[RANK - 1]);
                 }
             }
         }
@@ -5915,19 +4095,19 @@ extern "C" __global__ void __launch_bounds__(384, 1) k7_matmul(
 }
 #else
 extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k7_matmul(
-    const T0* left,
+    const fuse_bf16* left,
     const fuse_matrix left_strides,
-    const T0* right,
+    const fuse_bf16* right,
     const fuse_matrix right_strides,
     const fuse_shape shape,
-    T0* cast53_ptr,
-    const fuse_strides<RANK> cast53_strides,
-    C0* parts,
+    fuse_bf16* cast52_ptr,
+    const fuse_strides<RANK> cast52_strides,
+    float* parts,
     unsigned* counters) {
     fuse_behind();
-    typedef fuse_product<T0, TILE, LEFT, RIGHT> tile;
+    typedef fuse_product<fuse_bf16, TILE, LEFT, RIGHT> tile;
     const fuse_part<TILE, TILE> part(blockIdx.x, shape);
-    C0 product[tile::ROWS][tile::COLUMNS] = {};
+    float product[tile::ROWS][tile::COLUMNS] = {};
     fuse_multiply<tile>(product, part.left(left, left_strides, shape), part.right(right, right_strides, shape));
 #pragma unroll
     for (int i = 0; i < tile::ROWS; ++i) {
@@ -5937,14 +4117,14 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k7_matmul(
             const long long m = part.m + tile::row(i), n = part.n + tile::column(j);
             if (m >= shape.m || n >= shape.n) continue;
             const fuse_at<RANK> at = {part.batch.axis[0], part.batch.axis[1], part.batch.axis[2], (IDX)m, (IDX)n};
-            C0 cast53_out[VEC];
+            float cast52_out[VEC];
 #pragma unroll
             for (int v = 0; v < VEC; ++v) {
-                const C0 product2 = product[i][j + v];
-                const C0 cast = product2;
-                cast53_out[v] = cast;
+                const float product2 = product[i][j + v];
+                const float cast = product2;
+                cast52_out[v] = cast;
             }
-            fuse_write<STEP_0>(cast53_ptr + fuse_offset<STEP_0>(at, cast53_strides), cast53_out, cast53_strides.axis[RANK - 1]);
+            fuse_write<STEP_0>(cast52_ptr + fuse_offset<STEP_0>(at, cast52_strides), cast52_out, cast52_strides.axis[RANK - 1]);
         }
     }
 }
@@ -5952,20 +4132,20 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k7_matmul(
 #endif
 
 #if defined(KERNEL_k0_attention)
-// k0_attention: map[q.0, q.1, k.1] cast25 = product; cast25 = mul(cast25, mul(C0(ge(uniform0(position), 0.10000000149011612)), 1.1111111111111112))
+// k0_attention: map[q.0, q.1, k.1] cast24 = product; cast24 = mul(cast24, mul(f32(ge(uniform0(position), 0.10000000149011612)), 1.1111111640930176))
 //   src/lib.rs:3  matmul(..)
 //   src/lib.rs:4  mul(..)
 //   src/lib.rs:5  softmax(..)
 //   src/lib.rs:6  dropout(..)
 //   src/lib.rs:7  matmul(..)
 extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_attention(
-    const T0* of_queries,
+    const fuse_bf16* of_queries,
     const fuse_heads of_queries_strides,
-    const T0* of_keys,
+    const fuse_bf16* of_keys,
     const fuse_heads of_keys_strides,
-    const T0* of_values,
+    const fuse_bf16* of_values,
     const fuse_heads of_values_strides,
-    T0* of_result,
+    fuse_bf16* of_result,
     const fuse_heads of_result_strides,
     float* of_logs,
     const fuse_attention_shape shape,
@@ -5987,18 +4167,18 @@ extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_atte
     // What becomes of the product of query m and key n.
     const auto to_score = [&](const int (&batch)[3], const float product, const int m, const int n) -> float {
         const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
-        const C0 product2 = product;
+        const float product2 = product;
         return product2;
     };
-    const auto to_weight = fuse_dropped(keeps, 1.1111111111111112);
-    typedef fuse_attention_any<T0, T0, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, false, false, true, true, false> attend;
+    const auto to_weight = fuse_dropped(keeps, 1.1111112f);
+    typedef fuse_attention<fuse_bf16, fuse_bf16, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, false, false, true, true, false> attend;
     attend::run({of_queries, of_queries_strides}, {of_keys, of_keys_strides}, {of_values, of_values_strides}, of_result, of_result_strides, of_logs,
-                shape, counters, (C0)0.125, to_score, to_weight);
+                shape, counters, 0.125f, to_score, to_weight);
 }
 #endif
 
 #if defined(KERNEL_k0_attention_queries)
-// k0_attention_queries: map[q.0, q.1, k.1] cast25 = product; cast25 = mul(cast25, mul(C0(ge(uniform0(position), 0.10000000149011612)), 1.1111111111111112)); cast47 = cast47
+// k0_attention_queries: map[q.0, q.1, k.1] cast24 = product; cast24 = mul(cast24, mul(f32(ge(uniform0(position), 0.10000000149011612)), 1.1111111640930176)); cast46 = cast46
 //   src/lib.rs:3  matmul(..)
 //   src/lib.rs:4  mul(..)
 //   src/lib.rs:5  softmax(..)
@@ -6009,17 +4189,17 @@ extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_atte
 //   src/lib.rs:5  gradient of softmax(..)
 //   src/lib.rs:4  gradient of mul(..)
 extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_attention_queries(
-    const T0* of_queries,
+    const fuse_bf16* of_queries,
     const fuse_heads of_queries_strides,
-    const T0* of_keys,
+    const fuse_bf16* of_keys,
     const fuse_heads of_keys_strides,
-    const T0* of_values,
+    const fuse_bf16* of_values,
     const fuse_heads of_values_strides,
-    const T0* of_result,
+    const fuse_bf16* of_result,
     const fuse_heads of_result_strides,
-    const T0* of_gradient,
+    const fuse_bf16* of_gradient,
     const fuse_heads of_gradient_strides,
-    T0* of_gradient_of_queries,
+    fuse_bf16* of_gradient_of_queries,
     const fuse_heads of_gradient_of_queries_strides,
     const float* of_logs,
     float* of_sums,
@@ -6042,24 +4222,24 @@ extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_atte
     // What becomes of the product of query m and key n.
     const auto to_score = [&](const int (&batch)[3], const float product, const int m, const int n) -> float {
         const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
-        const C0 product2 = product;
+        const float product2 = product;
         return product2;
     };
-    const auto of_weight = fuse_dropped(keeps, 1.1111111111111112);
+    const auto of_weight = fuse_dropped(keeps, 1.1111112f);
     // What the gradient of the product is of query m and key n.
     const auto of_score = [&](const int (&batch)[3], const float given, const float product, const int m, const int n) -> float {
         const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
-        const C0 cast47 = given;
-        return cast47;
+        const float cast46 = given;
+        return cast46;
     };
-    typedef fuse_attention_dq<T0, T0, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, false, true, false> attend;
+    typedef fuse_attention_dq<fuse_bf16, fuse_bf16, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, false, true, false> attend;
     attend::run({of_queries, of_queries_strides}, {of_keys, of_keys_strides}, {of_values, of_values_strides}, {of_result, of_result_strides}, {of_gradient, of_gradient_strides}, of_logs, of_sums, of_gradient_of_queries, of_gradient_of_queries_strides,
-                shape, counters, (C0)0.125, to_score, of_weight, of_score);
+                shape, counters, 0.125f, to_score, of_weight, of_score);
 }
 #endif
 
 #if defined(KERNEL_k0_attention_keys)
-// k0_attention_keys: map[q.0, q.1, k.1] cast25 = product; cast25 = mul(cast25, mul(C0(ge(uniform0(position), 0.10000000149011612)), 1.1111111111111112)); cast47 = cast47
+// k0_attention_keys: map[q.0, q.1, k.1] cast24 = product; cast24 = mul(cast24, mul(f32(ge(uniform0(position), 0.10000000149011612)), 1.1111111640930176)); cast46 = cast46
 //   src/lib.rs:3  matmul(..)
 //   src/lib.rs:4  mul(..)
 //   src/lib.rs:5  softmax(..)
@@ -6070,17 +4250,17 @@ extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_atte
 //   src/lib.rs:5  gradient of softmax(..)
 //   src/lib.rs:4  gradient of mul(..)
 extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_attention_keys(
-    const T0* of_queries,
+    const fuse_bf16* of_queries,
     const fuse_heads of_queries_strides,
-    const T0* of_keys,
+    const fuse_bf16* of_keys,
     const fuse_heads of_keys_strides,
-    const T0* of_values,
+    const fuse_bf16* of_values,
     const fuse_heads of_values_strides,
-    const T0* of_gradient,
+    const fuse_bf16* of_gradient,
     const fuse_heads of_gradient_strides,
-    T0* of_gradient_of_keys,
+    fuse_bf16* of_gradient_of_keys,
     const fuse_heads of_gradient_of_keys_strides,
-    T0* of_gradient_of_values,
+    fuse_bf16* of_gradient_of_values,
     const fuse_heads of_gradient_of_values_strides,
     const float* of_logs,
     const float* of_sums,
@@ -6103,20 +4283,20 @@ extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_atte
     // What becomes of the product of query m and key n.
     const auto to_score = [&](const int (&batch)[3], const float product, const int m, const int n) -> float {
         const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
-        const C0 product2 = product;
+        const float product2 = product;
         return product2;
     };
-    const auto to_weight = fuse_dropped(keeps, 1.1111111111111112);
-    const auto of_weight = fuse_dropped(keeps, 1.1111111111111112);
+    const auto to_weight = fuse_dropped(keeps, 1.1111112f);
+    const auto of_weight = fuse_dropped(keeps, 1.1111112f);
     // What the gradient of the product is of query m and key n.
     const auto of_score = [&](const int (&batch)[3], const float given, const float product, const int m, const int n) -> float {
         const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
-        const C0 cast47 = given;
-        return cast47;
+        const float cast46 = given;
+        return cast46;
     };
-    typedef fuse_attention_dkv<T0, T0, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, false, true, false> attend;
+    typedef fuse_attention_dkv<fuse_bf16, fuse_bf16, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, false, true, false> attend;
     attend::run({of_queries, of_queries_strides}, {of_keys, of_keys_strides}, {of_values, of_values_strides}, {of_gradient, of_gradient_strides}, of_logs, of_sums, of_gradient_of_keys, of_gradient_of_keys_strides, of_gradient_of_values, of_gradient_of_values_strides,
-                shape, counters, (C0)0.125, to_score, to_weight, of_weight, of_score);
+                shape, counters, 0.125f, to_score, to_weight, of_weight, of_score);
 }
 #endif
 

@@ -203,3 +203,21 @@ fn weights_that_are_no_multiples_of_a_softmax_stay_in_steps() {
         vec![o.apply("matmul", &[more, x[2]])]
     });
 }
+
+/// The transformer block of the benchmarks, as it stands there.
+#[test]
+fn a_block_walks_back_through_its_attention() {
+    let text = include_str!("../../../../benches/workloads/functions.rs");
+    let functions: syn::File = syn::parse_str(text).unwrap();
+    let block = functions.items.into_iter().find_map(|item| match item {
+        syn::Item::Fn(function) if function.sig.ident == "block_train" => Some(function),
+        _ => None,
+    });
+    let mut block = block.expect("the benchmark has such a function");
+    let is_compile = |attr: &syn::Attribute| attr.path().is_ident("compile");
+    let attribute = block.attrs.iter().position(is_compile).map(|at| block.attrs.remove(at));
+    let Some(syn::Meta::List(list)) = attribute.map(|attr| attr.meta) else { panic!("it has options") };
+    let emitted = fuse_compiler::pipeline::compile(list.tokens, quote::ToTokens::into_token_stream(block)).to_string();
+    assert!(!emitted.contains("compile_error"), "{emitted}");
+    assert!(emitted.contains("fuse_attention_dkv") && emitted.contains("fuse_attention_dq"), "in steps");
+}

@@ -121,7 +121,7 @@ pub fn made() -> Vec<(&'static str, Made)> {
         ("attention_fused", attention_fused(F16)),
         ("attention_floats", attention_fused(F32)),
         ("attention_generic", attention_fused(Param(0))),
-        ("attention_training", attention_training(Param(0))),
+        ("attention_training", attention_training(BF16)),
     ]
 }
 

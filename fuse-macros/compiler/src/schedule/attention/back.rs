@@ -193,7 +193,10 @@ fn touchers(plan: &Plan, buf: BufId) -> impl Iterator<Item = usize> {
 fn turned(plan: &Plan, operand: &Operand) -> Operand {
     let dims = dims_after(&plan.bufs[operand.buf.0 as usize].ty.dims, &operand.views);
     let mut order: Vec<u32> = (0..dims.len() as u32).collect();
-    order.swap(dims.len() - 1, dims.len() - 2);
+    // What has fewer axes is no matrix, and nothing here is like it.
+    if let [.., rows, columns] = &mut order[..] {
+        std::mem::swap(rows, columns);
+    }
     Operand { buf: operand.buf, views: [&operand.views[..], &[View::Permute(order)]].concat() }
 }
 
