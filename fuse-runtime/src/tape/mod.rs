@@ -31,7 +31,7 @@ use record::{Recording, Tape, settled};
 ///
 /// The function is called once, with a variable for each tensor. What it computes from them is followed through every op of
 /// this crate; a function under [`compile`](crate::compile) that it calls is walked back by its own
-/// backward graphs if it has `grad(..)`, and runs op by op if it has not. Values read by
+/// backward graphs if it has `grad(..)` for all that it is given of variables, and runs op by op otherwise. Values read by
 /// [`item`](crate::Tensor::item) are constants, and [`detach`](crate::Tensor::detach) makes constants. A tensor that the
 /// value does not depend on has a gradient of zeros. With the value the function may give anything else: a pair of both
 /// comes back as a pair.

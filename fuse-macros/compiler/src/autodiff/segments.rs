@@ -1,4 +1,4 @@
-//! The derivatives of the graphs of a function that is differentiated across its graph breaks.
+//! The derivatives of the graphs of a function that a tape follows, across its graph breaks if it has any.
 
 use super::split::{self, Pair};
 use crate::op::{Build, Val};

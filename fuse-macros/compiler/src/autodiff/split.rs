@@ -1,4 +1,4 @@
-//! Forward and backward as two graphs, for what a tape walks back across graph breaks.
+//! Forward and backward as two graphs, for what a tape walks back over.
 //!
 //! The forward graph gives its results and what the backward graph keeps of it; which values these are, a minimum cut says
 //! (`keep`). Draws are made once: they are results of the forward graph and inputs of the backward one.

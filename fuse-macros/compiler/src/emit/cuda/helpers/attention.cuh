@@ -11,7 +11,7 @@
 // Queries and keys are D deep, values have DV columns; both are rounded up to a multiple of 32, with zeros. TN keys are a block.
 // CAUSAL: no key behind a query. ZERO: a row without keys is 0, and not NaN. PLAIN: a score is the product as it is. KEEPS: the
 // logarithms of the sums of exponentials are stored, one a row, for the way back; they are inf for rows without keys.
-// PLAIN_WEIGHT: so is what values are multiplied by the exponential.
+// PLAIN_WEIGHT: nothing becomes of a weight before the second product.
 template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, bool ZERO, bool PLAIN, bool KEEPS, bool PLAIN_WEIGHT>
 struct fuse_attention {
     static constexpr int TM = 64 * GROUPS, STAGES = 2, COPIERS = 128;
