@@ -13,21 +13,25 @@ use crate::plan::{
 };
 use crate::types::{DType, Dim};
 
-/// Lists what attention a plan has.
-pub fn run(mut plan: Plan) -> Plan {
+/// Lists what attention a plan has; that of training only on demand.
+pub fn run(mut plan: Plan, steps_in_training: bool) -> Plan {
     let found = (0..plan.steps.len().saturating_sub(2)).filter_map(|first| at(&plan, first));
     plan.attention = found.collect();
     for first in 0..plan.steps.len().saturating_sub(2) {
-        let fused = fused(&mut plan, first);
-        plan.fused.extend(fused);
+        let in_training = |fused: &Fused| fused.back.is_some() || fused.weight().is_some();
+        let fused = fused(&mut plan, first, steps_in_training);
+        plan.fused.extend(fused.filter(|fused| !(steps_in_training && in_training(fused))));
     }
     plan
 }
 
 /// Attention that one kernel may do, with its way back where its weights are read there.
-fn fused(plan: &mut Plan, first: usize) -> Option<Fused> {
+fn fused(plan: &mut Plan, first: usize, steps_in_training: bool) -> Option<Fused> {
     if let Some(attention) = plan.attention.iter().find(|attention| attention.first as usize == first) {
         return fused::of(plan, *attention);
+    }
+    if steps_in_training {
+        return None;
     }
     let mut fused = fused::of(plan, of_training(plan, first)?)?;
     back::run(plan, &mut fused).then_some(fused)

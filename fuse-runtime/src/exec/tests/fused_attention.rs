@@ -178,7 +178,9 @@ fn reference(inputs: &[RawTensor], extents: Extents, mask: Mask, form: Form) -> 
                 }
             };
             let scores: Vec<f64> = (0..n).map(score).collect();
-            let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            // What is no number is in all of a row.
+            let nan = scores.iter().any(|score| score.is_nan());
+            let largest = if nan { f64::NAN } else { scores.iter().copied().fold(f64::NEG_INFINITY, f64::max) };
             let exps: Vec<f64> =
                 scores.iter().map(|s| if largest == f64::NEG_INFINITY { 0.0 } else { (s - largest).exp() }).collect();
             let sum: f64 = exps.iter().sum::<f64>().max(1e-300);
