@@ -92,6 +92,18 @@ impl Kernel {
         (0..self.stmts.len() as u32).map(StmtId)
     }
 
+    /// Which statements some values need, those values included.
+    pub fn needed(&self, values: impl IntoIterator<Item = StmtId>) -> Vec<bool> {
+        let mut needed = vec![false; self.stmts.len()];
+        values.into_iter().for_each(|value| needed[value.0 as usize] = true);
+        for k in (0..self.stmts.len()).rev() {
+            if needed[k] {
+                self.stmts[k].expr.operands().iter().for_each(|operand| needed[operand.0 as usize] = true);
+            }
+        }
+        needed
+    }
+
     /// The level of a store: that of its value or its position. Maps store every point, constants too.
     pub fn store_level(&self, store: &Store) -> Level {
         if self.kind == Kind::Map {

@@ -18,9 +18,8 @@ pub fn run(mut plan: Plan, steps_in_training: bool) -> Plan {
     let found = (0..plan.steps.len().saturating_sub(2)).filter_map(|first| at(&plan, first));
     plan.attention = found.collect();
     for first in 0..plan.steps.len().saturating_sub(2) {
-        let in_training = |fused: &Fused| fused.back.is_some() || fused.weight().is_some();
         let fused = fused(&mut plan, first, steps_in_training);
-        plan.fused.extend(fused.filter(|fused| !(steps_in_training && in_training(fused))));
+        plan.fused.extend(fused);
     }
     plan
 }
@@ -28,7 +27,7 @@ pub fn run(mut plan: Plan, steps_in_training: bool) -> Plan {
 /// Attention that one kernel may do, with its way back where its weights are read there.
 fn fused(plan: &mut Plan, first: usize, steps_in_training: bool) -> Option<Fused> {
     if let Some(attention) = plan.attention.iter().find(|attention| attention.first as usize == first) {
-        return fused::of(plan, *attention);
+        return fused::of(plan, *attention).filter(|fused| !steps_in_training || fused.weight().is_none());
     }
     if steps_in_training {
         return None;

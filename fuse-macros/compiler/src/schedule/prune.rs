@@ -1,21 +1,11 @@
 //! Drops statements and leaves of a kernel that no store needs.
 
-use crate::plan::{Expr, Kernel, StmtId};
+use crate::plan::{Expr, Kernel, StmtId, Store};
 
 /// The kernel without what it does not need.
 pub fn run(mut kernel: Kernel) -> Kernel {
-    let mut live = vec![false; kernel.stmts.len()];
-    for store in &kernel.stores {
-        live[store.value.0 as usize] = true;
-        if let Some(scatter) = &store.scatter {
-            live[scatter.index.0 as usize] = true;
-        }
-    }
-    for k in (0..kernel.stmts.len()).rev() {
-        if live[k] {
-            kernel.stmts[k].expr.operands().iter().for_each(|o| live[o.0 as usize] = true);
-        }
-    }
+    let stored = |store: &Store| [store.value].into_iter().chain(store.scatter.as_ref().map(|scatter| scatter.index));
+    let live = kernel.needed(kernel.stores.iter().flat_map(stored));
     let stmts = renumber(&live);
     let leaf_live: Vec<bool> = (0..kernel.leaves.len())
         .map(|leaf| kernel.stmts.iter().zip(&live).any(|(s, l)| *l && leaf_of(&s.expr) == Some(leaf as u32)))

@@ -147,9 +147,12 @@ fn turn(plan: &mut Plan, step: usize) {
     }
 }
 
-fn exchange(rank: usize) -> Vec<u32> {
+/// The order of axes with the last two exchanged; what has fewer axes is no matrix, and keeps its order.
+pub fn exchange(rank: usize) -> Vec<u32> {
     let mut order: Vec<u32> = (0..rank as u32).collect();
-    order.swap(rank - 1, rank - 2);
+    if let [.., rows, columns] = &mut order[..] {
+        std::mem::swap(rows, columns);
+    }
     order
 }
 

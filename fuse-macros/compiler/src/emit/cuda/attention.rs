@@ -158,7 +158,7 @@ fn write_program(w: &mut Writer, scope: &Scope<'_>, lambda: &Lambda) {
         let first = lambda.given.first().copied().unwrap_or_default();
         let Some(value) = lambda.value else { return w.line(format!("return {first};")) };
         let reach = Program { given: first };
-        let needed = needed(scope, value);
+        let needed = scope.kernel.needed([value]);
         let walks = scope.phases.walks.first();
         let fresh = walks.into_iter().flat_map(|walk| &walk.fresh).filter(|s| needed[s.0 as usize]);
         w.line("const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};");
@@ -166,18 +166,6 @@ fn write_program(w: &mut Writer, scope: &Scope<'_>, lambda: &Lambda) {
         w.line(format!("return {};", scope.value(value)));
     });
     w.line("};");
-}
-
-/// Which statements a value needs.
-fn needed(scope: &Scope<'_>, value: StmtId) -> Vec<bool> {
-    let mut needed = vec![false; scope.kernel.stmts.len()];
-    needed[value.0 as usize] = true;
-    for s in (0..scope.kernel.stmts.len()).rev().filter(|s| *s <= value.0 as usize) {
-        if needed[s] {
-            scope.kernel.stmts[s].expr.operands().iter().for_each(|operand| needed[operand.0 as usize] = true);
-        }
-    }
-    needed
 }
 
 /// Operands at the place of a query and a key.

@@ -12,7 +12,7 @@ use crate::plan::{
 };
 use crate::schedule::buffers::touched;
 use crate::schedule::frame::dims_after;
-use crate::schedule::together::STEPS;
+use crate::schedule::together::{STEPS, exchange};
 use crate::schedule::views::normal;
 use crate::types::{DType, Ty};
 use std::ops::Range;
@@ -192,12 +192,8 @@ fn touchers(plan: &Plan, buf: BufId) -> impl Iterator<Item = usize> {
 /// An operand with its last two axes exchanged.
 fn turned(plan: &Plan, operand: &Operand) -> Operand {
     let dims = dims_after(&plan.bufs[operand.buf.0 as usize].ty.dims, &operand.views);
-    let mut order: Vec<u32> = (0..dims.len() as u32).collect();
-    // What has fewer axes is no matrix, and nothing here is like it.
-    if let [.., rows, columns] = &mut order[..] {
-        std::mem::swap(rows, columns);
-    }
-    Operand { buf: operand.buf, views: [&operand.views[..], &[View::Permute(order)]].concat() }
+    let views = [&operand.views[..], &[View::Permute(exchange(dims.len()))]].concat();
+    Operand { buf: operand.buf, views }
 }
 
 fn canonical(plan: &Plan, operand: &Operand) -> Operand {

@@ -56,26 +56,27 @@ impl<'p> Weights<'p> {
 
     /// Copies what a score is before what it is multiplied by, and that factor.
     pub fn copy_score(&self, program: &mut Program<'_>) -> Option<(StmtId, Option<StmtId>)> {
-        let (scores, ..) = self.attention.steps(self.plan);
-        // Where the last thing the first step does is to scale, so much the better.
-        if self.factor.is_none() && self.side.loads(self.score, self.attention.scores) {
-            let epilogue = Side { kernel: &scores.epilogue };
-            let (factor, value) = without_factor(epilogue, scores.epilogue.stores[0].value);
-            let factor = program.optional(epilogue, factor)?;
-            return Some((program.copy(epilogue, value)?, factor));
-        }
-        let factor = program.optional(self.side, self.factor)?;
-        Some((program.copy(self.side, self.score)?, factor))
+        let (side, factor, score) = self.last();
+        let factor = program.optional(side, factor)?;
+        Some((program.copy(side, score)?, factor))
     }
 
     /// What scores are multiplied by last, in the rows or in the epilogue of the first product.
     pub fn factor(&self) -> Option<(Side<'p>, StmtId)> {
-        let (scores, ..) = self.attention.steps(self.plan);
+        let (side, factor, _) = self.last();
+        factor.map(|factor| (side, factor))
+    }
+
+    /// What happens to a score last, and where: what it is multiplied by, and what is.
+    fn last(&self) -> (Side<'p>, Option<StmtId>, StmtId) {
+        // Where the last thing the first step does is to scale, so much the better.
         if self.factor.is_none() && self.side.loads(self.score, self.attention.scores) {
+            let (scores, ..) = self.attention.steps(self.plan);
             let epilogue = Side { kernel: &scores.epilogue };
-            return without_factor(epilogue, scores.epilogue.stores[0].value).0.map(|factor| (epilogue, factor));
+            let (factor, value) = without_factor(epilogue, scores.epilogue.stores[0].value);
+            return (epilogue, factor, value);
         }
-        self.factor.map(|factor| (self.side, factor))
+        (self.side, self.factor, self.score)
     }
 
     /// Copies what becomes of a weight, if that is not the weight. It is rounded once, behind that.
