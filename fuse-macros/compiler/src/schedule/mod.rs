@@ -39,7 +39,7 @@ pub fn run(graph: &Graph, options: Options) -> Plan {
     let graph = prepare::run(graph.clone());
     let groups = groups::Groups::build(&graph);
     let plan = lower::run(&groups);
-    let plan = together::run(plan);
+    let plan = if options.steps_in_training { plan } else { together::run(plan) };
     let plan = names::run(plan);
     let plan = buffers::run(plan);
     let mut plan = attention::run(plan, options.steps_in_training);
