@@ -281,11 +281,8 @@ fn plan(segment: usize, graph: &Graph, options: &Options) -> Plan {
     dump("graph", graph);
     let graph = optimise::run(graph.clone(), optimise::Options { fast: options.numerics == Numerics::Fast });
     dump("opt", &graph);
-    let schedule_options = schedule::Options {
-        tf32: options.precision == Precision::High,
-        contract: options.numerics == Numerics::Fast,
-        steps_in_training: true,
-    };
+    let schedule_options =
+        schedule::Options { tf32: options.precision == Precision::High, contract: options.numerics == Numerics::Fast };
     let plan = with_own_names(schedule::run(&graph, schedule_options), segment);
     dump("plan", &crate::plan::print::plan(&plan));
     dump("cuda", &emit::cuda::text(&plan));

@@ -80,10 +80,7 @@ pub(super) fn program(key: &Arc<GradientKey>) -> Result<Arc<Program>> {
         return Ok(program.clone());
     }
     let graph = optimise::run(key.graph()?, optimise::Options::default());
-    let program = Arc::new(Program::new(
-        &schedule::run(&graph, schedule::Options { steps_in_training: true, ..Default::default() }),
-        &[],
-    ));
+    let program = Arc::new(Program::new(&schedule::run(&graph, schedule::Options::default()), &[]));
     let mut programs = PROGRAMS.write().unwrap_or_else(|poisoned| poisoned.into_inner());
     Ok(programs.entry(key.clone()).or_insert(program).clone())
 }

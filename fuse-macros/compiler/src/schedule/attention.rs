@@ -13,24 +13,21 @@ use crate::plan::{
 };
 use crate::types::{DType, Dim};
 
-/// Lists what attention a plan has; that of training only on demand.
-pub fn run(mut plan: Plan, steps_in_training: bool) -> Plan {
+/// Lists what attention a plan has.
+pub fn run(mut plan: Plan) -> Plan {
     let found = (0..plan.steps.len().saturating_sub(2)).filter_map(|first| at(&plan, first));
     plan.attention = found.collect();
     for first in 0..plan.steps.len().saturating_sub(2) {
-        let fused = fused(&mut plan, first, steps_in_training);
+        let fused = fused(&mut plan, first);
         plan.fused.extend(fused);
     }
     plan
 }
 
 /// Attention that one kernel may do, with its way back where its weights are read there.
-fn fused(plan: &mut Plan, first: usize, steps_in_training: bool) -> Option<Fused> {
+fn fused(plan: &mut Plan, first: usize) -> Option<Fused> {
     if let Some(attention) = plan.attention.iter().find(|attention| attention.first as usize == first) {
-        return fused::of(plan, *attention).filter(|fused| !steps_in_training || fused.weight().is_none());
-    }
-    if steps_in_training {
-        return None;
+        return fused::of(plan, *attention);
     }
     let mut fused = fused::of(plan, of_training(plan, first)?)?;
     back::run(plan, &mut fused).then_some(fused)

@@ -29,9 +29,6 @@ pub struct Options {
     pub tf32: bool,
     /// `numerics = "fast"`: products may contract with the sums they go into.
     pub contract: bool,
-    /// Attention that drops weights, or through which gradients go, stays in steps. The kernels for it are right by
-    /// themselves, but have not passed their tests from here to the device.
-    pub steps_in_training: bool,
 }
 
 /// Schedules an optimised graph.
@@ -39,10 +36,10 @@ pub fn run(graph: &Graph, options: Options) -> Plan {
     let graph = prepare::run(graph.clone());
     let groups = groups::Groups::build(&graph);
     let plan = lower::run(&groups);
-    let plan = if options.steps_in_training { plan } else { together::run(plan) };
+    let plan = together::run(plan);
     let plan = names::run(plan);
     let plan = buffers::run(plan);
-    let mut plan = attention::run(plan, options.steps_in_training);
+    let mut plan = attention::run(plan);
     plan.contract = options.contract;
     if options.tf32 {
         allow_tf32(&mut plan);
