@@ -23,6 +23,13 @@ fn fresh(x: &Tensor<f32, 1>) -> Tensor<f32, 1> {
     x.dropout(0.2, true)
 }
 
+/// Parts of what is drawn, whose rows start within a counter of four.
+#[compile]
+fn parts(x: &Tensor<f32, 2>) -> (Tensor<f32, 2>, Tensor<f32, 2>) {
+    let all = x.expand([64, 12]).dropout(0.5, true);
+    (all.narrow(1, 1, 8), all.narrow(1, 6, 4))
+}
+
 #[compile]
 fn seeded(device: &Device) -> Tensor<f32, 1> {
     device.manual_seed(3);
@@ -41,6 +48,18 @@ fn case_094_every_call_has_its_own_mask() {
     }
     assert_eq!(first, again);
     assert_eq!(first, eager);
+}
+
+#[test]
+fn a_part_of_a_draw_is_what_the_whole_has_there() {
+    let x = Tensor::ones([64, 1], device());
+    let run = |f: fn(&Tensor<f32, 2>) -> (Tensor<f32, 2>, Tensor<f32, 2>)| {
+        let (a, b) = Generator::new(5).scope(|| f(&x));
+        (a.to_vec(), b.to_vec())
+    };
+    let want = run(parts::eager);
+    assert_eq!(run(parts), want);
+    assert!(want.0.contains(&0.0) && want.0.contains(&2.0));
 }
 
 #[test]

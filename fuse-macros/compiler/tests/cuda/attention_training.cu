@@ -297,6 +297,7 @@ static __device__ __forceinline__ void fuse_philox(unsigned (&words)[4], unsigne
 
 // One random draw at N points of an access, STEP apart. Element i is word i % 4 of counter offset + i / 4; neighbours share it.
 template <int N, int STEP> struct fuse_draw {
+    static constexpr bool IS_RUN = N >= 4 && STEP == 1;
     unsigned long long seed, offset, counter;
     unsigned words[N < 4 ? 1 : N / 4][4];
     bool together;
@@ -304,31 +305,60 @@ template <int N, int STEP> struct fuse_draw {
     __device__ __forceinline__ fuse_draw(unsigned long long seed, unsigned long long offset)
         : seed(seed), offset(offset), counter(~0ull), together(false) {}
 
-    // The word of element i, which is point v of the access.
-    __device__ __forceinline__ unsigned word(long long i, int v)
+    // The words of an access from element i on, if they are all of some counters.
+    __device__ __forceinline__ void meet(long long i)
     {
-        if (N >= 4 && STEP == 1 && v == 0) {
-            together = i % 4 == 0;
+        together = i % 4 == 0;
 #pragma unroll
-            for (int k = 0; k < N / 4; ++k) if (together) fuse_philox(words[k], seed, offset + i / 4 + k);
+        for (int k = 0; k < N / 4; ++k) if (together) fuse_philox(words[k], seed, offset + i / 4 + k);
+    }
+
+    // The same if the first and the last of them are not. That is rare, so it is short: epilogues repeat it for many accesses, and long
+    // ones do not stay in the cache of instructions.
+    __device__ __forceinline__ void meet_apart(long long i)
+    {
+#pragma unroll 1
+        for (int k = 0; k <= N / 4; ++k) {
+            unsigned own[4];
+            fuse_philox(own, seed, offset + i / 4 + k);
+#pragma unroll
+            for (int v = 0; v < N; ++v) {
+                const int at = (int)(i & 3) + v - 4 * k;
+                if (at >= 0 && at < 4) words[v / 4][v % 4] = pick(own, at);
+            }
         }
-        if (together) return words[v / 4][v % 4];
+    }
+
+    static __device__ __forceinline__ unsigned pick(const unsigned (&of)[4], int k)
+    {
+        return k < 2 ? (k == 0 ? of[0] : of[1]) : (k == 2 ? of[2] : of[3]);
+    }
+
+    // The counter of element i, in the first words.
+    __device__ __forceinline__ void meet_alone(long long i)
+    {
         const unsigned long long wanted = offset + (unsigned long long)i / 4;
         if (wanted != counter) fuse_philox(words[0], seed, wanted);
         counter = wanted;
-        const int k = (int)(i & 3);
-        return k < 2 ? (k == 0 ? words[0][0] : words[0][1]) : (k == 2 ? words[0][2] : words[0][3]);
     }
 
+    // At element i, which is point v of the access.
     __device__ __forceinline__ float uniform(long long i, int v)
     {
-        return (float)(word(i, v) >> 8) * 5.9604644775390625e-08f;
+        if (IS_RUN && v == 0) {
+            meet(i);
+            if (!together) meet_apart(i);
+        }
+        if (!IS_RUN) meet_alone(i);
+        const unsigned word = IS_RUN ? words[v / 4][v % 4] : pick(words[0], (int)(i & 3));
+        return (float)(word >> 8) * 5.9604644775390625e-08f;
     }
 
     // Box-Muller over a pair of words in double: even elements take the cosine, odd ones the sine.
     __device__ __forceinline__ float normal(long long i, int v)
     {
-        word(i, v);
+        if (IS_RUN && v == 0) meet(i);
+        if (!together) meet_alone(i);
         const int k = together ? v & 3 : (int)(i & 3), of = N < 4 ? 0 : v / 4;
         const unsigned* own = together ? words[of] : words[0];
         const double first = k < 2 ? own[0] : own[2], second = k < 2 ? own[1] : own[3];
