@@ -14,6 +14,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Up to this many cheap ops are computed again where they are read rather than stored and loaded.
 const CHEAP_OPS: usize = 4;
+/// Up to this many ops, whatever they are, if a value of fewer bytes is stored and loaded instead.
+const OPS_FOR_LESS: usize = 16;
 
 /// Lowering in progress.
 pub struct Lower<'g> {
@@ -161,16 +163,16 @@ impl<'g> Lower<'g> {
         if group.member(val.node).is_some() {
             return true;
         }
-        if self.is_cast_up(val) && !self.bufs.contains_key(&val) {
+        let from = &self.groups.list[owner.0];
+        let is_stored = self.bufs.contains_key(&val);
+        if !is_stored && (self.is_cast_up(val) || from.shape == Shape::Matmul && self.is_made_of_less(val, owner)) {
             return true;
         }
-        let from = &self.groups.list[owner.0];
         let repeatable = match node.op.class {
             Class::Elementwise | Class::Gather => true,
             _ => super::groups::is_draw(self.graph, val.node),
         };
-        if !repeatable || self.bufs.contains_key(&val) || matches!(from.shape, Shape::Matmul | Shape::Nest(Kind::Line))
-        {
+        if !repeatable || is_stored || matches!(from.shape, Shape::Matmul | Shape::Nest(Kind::Line)) {
             return false;
         }
         // A table is walked axis by axis, so its axes must not be merged or split.
@@ -195,6 +197,29 @@ impl<'g> Lower<'g> {
     fn is_cast_up(&self, val: Val) -> bool {
         let node = self.graph.node(val);
         node.op.name == "cast" && self.bytes(node.args[0]) < self.bytes(val)
+    }
+
+    /// Whether a value is arithmetic on a single other one of the same group, of the same extents and fewer bytes.
+    fn is_made_of_less(&self, val: Val, owner: GroupId) -> bool {
+        let is_beside = |val: Val| self.groups.of[val.node as usize] == Some(owner);
+        let (mut sources, mut ops, mut open) = (BTreeSet::new(), BTreeSet::from([val]), vec![val]);
+        while let Some(next) = open.pop() {
+            let node = self.graph.node(next);
+            if node.op.class != Class::Elementwise || !is_beside(next) || ops.len() > OPS_FOR_LESS {
+                return false;
+            }
+            for &arg in &node.args {
+                let (root, views) = behind_views(self.graph, arg);
+                match () {
+                    () if super::groups::is_from_nothing(self.graph, root) => {}
+                    () if !views.is_empty() => return false,
+                    () if self.bytes(root) < self.bytes(val) => _ = sources.insert(root),
+                    () if ops.insert(root) => open.push(root),
+                    () => {}
+                }
+            }
+        }
+        sources.len() == 1 && sources.into_iter().all(is_beside)
     }
 
     /// Whether every group that reads a value is this one, or exists only to be computed again in it.

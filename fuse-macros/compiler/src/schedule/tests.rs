@@ -142,6 +142,28 @@ fn a_half_product_rounds_before_its_bias() {
     assert!(matmul.lib.bias.is_none() && matmul.lib.rest.is_some());
 }
 
+/// What is saved of `gelu(x @ w)` in bf16 is the product, and not the slope of the gelu, which has twice the bytes.
+#[test]
+fn a_product_of_halves_is_stored_rather_than_floats_made_of_it() {
+    let plan = plan(|g| {
+        let [x, w, other] = ["x", "w", "other"].map(|name| g.input(name, DType::BF16, 2));
+        same(g, (x, 1), (w, 0));
+        same(g, (x, 0), (other, 0));
+        same(g, (w, 1), (other, 1));
+        let product = op(g, "matmul", &[x, w]);
+        let wide = g.push(Op::named("cast"), &[product], vec![Attr::DType(F32)]);
+        let (erf, exp) = (op(g, "erf", &[wide]), op(g, "exp", &[wide]));
+        let bent = op(g, "mul", &[erf, exp]);
+        let slope = op(g, "tanh", &[bent]);
+        let next = op(g, "matmul", &[other, product]);
+        let read = g.push(Op::named("cast"), &[next], vec![Attr::DType(F32)]);
+        let scaled = op(g, "mul", &[slope, read]);
+        vec![op(g, "gelu", &[product]), scaled]
+    });
+    let mut kept = plan.bufs.iter().filter(|buf| buf.class == crate::plan::BufClass::Temp);
+    assert!(kept.clone().count() > 0 && kept.all(|buf| buf.ty.dtype == DType::BF16), "{:?}", plan.bufs);
+}
+
 #[test]
 fn a_product_is_stored_in_the_order_its_reader_wants() {
     let plan = plan(|g| {
