@@ -130,7 +130,7 @@ impl Functions {
         part: abi::Part,
         axes: &Geometry,
     ) -> Result<Arc<Prepared>> {
-        self.prepare_as(call, part.program(fused), axes, |_| Prepared::attention(call, fused, part, axes))
+        self.prepare_as(call, part.program(fused), axes, |often| Prepared::attention(call, fused, part, axes, often))
     }
 
     fn prepare_as(
@@ -234,13 +234,21 @@ impl Prepared {
         Ok(Prepared { may_change, ..prepared })
     }
 
-    /// A launch of attention over the axes that [`Variant::attention`] takes. There are few sizes of heads, so every text is one
-    /// of its own.
-    fn attention(call: &CudaCall<'_>, fused: &Fused, part: abi::Part, axes: &Geometry) -> Result<Self> {
+    /// A launch of attention over the axes that [`Variant::attention`] takes.
+    fn attention(
+        call: &CudaCall<'_>,
+        fused: &Fused,
+        part: abi::Part,
+        axes: &Geometry,
+        often: bool,
+    ) -> Result<Self> {
         let (kernel, target) = (part.program(fused), call.context.facts().target());
-        let variant = Variant::attention(fused, part, axes, &target).expect("it was asked before");
+        let best = Variant::attention(fused, part, axes, &target).expect("it was asked before");
+        let Choice { variant, may_change } = call.functions.text(call, kernel, &best, axes, often);
         let launch = variant.launch_attention(axes, &target);
-        Prepared::new(call, kernel, (axes, &variant), launch, abi::attention_arguments(fused, part), false)
+        let args = abi::attention_arguments(fused, part);
+        let prepared = Prepared::new(call, kernel, (axes, &variant), launch, args, false)?;
+        Ok(Prepared { may_change, ..prepared })
     }
 
     fn new(

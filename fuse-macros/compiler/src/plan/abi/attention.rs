@@ -245,7 +245,9 @@ fn keys(widest: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::super::samples::{H200, attention};
+    use super::super::{Texts, Wish};
     use super::*;
+    use std::collections::HashSet;
 
     /// Heads one after the other, with rows of `depth` elements and a place of 8 between them.
     fn heads(m: i64, n: i64, depth: i64, address: u64) -> Geometry {
@@ -303,6 +305,24 @@ mod tests {
         assert!(variant(&few).is_some());
         few.outer[2] = 1;
         assert!(variant(&few).is_none());
+    }
+
+    #[test]
+    fn queries_of_any_number_share_a_text_of_two_warpgroups() {
+        let plan = attention();
+        let count = |sizes: &[(i64, i64)]| {
+            let mut texts = Texts::default();
+            let mut text = |&(m, depth): &(i64, i64)| {
+                let axes = heads(m, m, depth, 0);
+                let best = variant(&axes).expect("it has a kernel");
+                let wish = Wish { best: &best, axes: &axes, often: false, dynamic: None };
+                texts.choose(&plan.fused[0].score, wish).variant
+            };
+            sizes.iter().map(&mut text).collect::<HashSet<_>>().len()
+        };
+        assert_eq!(count(&[(512, 64), (1, 64), (4096, 64), (64, 64), (1000, 64)]), 1);
+        assert_eq!(count(&[(1, 64), (64, 64), (65, 64), (4096, 64)]), 2, "one warpgroup is slow for many queries");
+        assert_eq!(count(&[(512, 64), (512, 128), (100, 64), (100, 128)]), 2, "heads of another size have others");
     }
 
     #[test]

@@ -22,6 +22,10 @@ const TURN: u32 = 8 * 16 * 40 * 4;
 /// Percent of a device's multiprocessors that must have something to do for the whole time: with fewer the library is faster.
 const BUSY: i64 = 55;
 
+/// How long a product of halves by the library may take, in terms of what not launching the rest saves. Beyond that a template
+/// gains a few percent for some numbers of rows alone, and compiling it keeps the first of them waiting.
+const MOST_MULTIPLIED: i64 = 3;
+
 /// The tiles of one way of multiplying.
 pub(super) struct Tiles {
     /// Columns they may have, and what 64 inner positions of them take.
@@ -88,8 +92,8 @@ pub fn pays_in_halves(
     }
     // The library at 720 TFLOP/s, then a kernel that reads and writes the product at 3.5 TB/s.
     let multiplied = axes.rows() / 360 * axes.len() / 1000;
-    let passed = axes.rows() * 4 / 3500;
-    HALVES.best(&axes, target).1 < multiplied + passed + 4000
+    let passed = axes.rows() * 4 / 3500 + 4000;
+    multiplied < MOST_MULTIPLIED * passed && HALVES.best(&axes, target).1 < multiplied + passed
 }
 
 /// One block a multiprocessor, which takes tiles in turn.
@@ -182,8 +186,9 @@ mod tests {
         let matrix = || Access { strides: vec![0, 0, 0, 4096, 1], address: 0, bytes: 2, indexed: false };
         let pays = |extents, left: &Access| pays_in_halves(DType::BF16, 1, extents, [left, &matrix()], &H200);
         let rows = matrix();
-        assert!(pays([4096, 3072, 768], &rows) && pays([4096, 768, 768], &rows) && pays([8192; 3], &rows));
-        assert!(!pays([4096, 768, 3072], &rows) && !pays([128, 768, 768], &rows));
+        assert!(pays([4096, 3072, 768], &rows) && pays([4096, 768, 768], &rows));
+        assert!(!pays([128, 768, 768], &rows) && !pays([8192; 3], &rows));
+        assert!((1..1024).all(|length| !pays([8 * length, 768, 3072], &rows)));
         assert!(!pays([4096, 3072, 768], &Access { address: 2, ..rows.clone() }));
     }
 

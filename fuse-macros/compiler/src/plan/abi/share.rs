@@ -44,7 +44,7 @@ impl Variant {
     }
 
     /// Whether there is such a text: a row that many blocks share, operands that are turned, strips of a product and floats on
-    /// tensor cores ask for another grid.
+    /// tensor cores ask for another grid, and heads of another size for other registers.
     pub fn joins(&self, other: &Variant) -> bool {
         let grid = |variant: &Variant| match variant.walk {
             Walk::Split => 1,
@@ -54,7 +54,13 @@ impl Variant {
             Walk::Halves { left, right, .. } => 4 + 3 * left as u8 + right as u8,
             _ => 0,
         };
-        grid(self) == grid(other) && self.turned().eq(other.turned())
+        let heads = |variant: &Variant| match variant.walk {
+            Walk::Attention { part, depth, columns, keys, is_causal, .. } => {
+                Some((part, depth, columns, keys, is_causal))
+            }
+            _ => None,
+        };
+        grid(self) == grid(other) && heads(self) == heads(other) && self.turned().eq(other.turned())
     }
 
     /// Accesses of several points need them where the layout has them, and whole ones unless a map has one axis.
@@ -84,6 +90,10 @@ impl Variant {
                 lies(l, left) && lies(r, right)
             }
             (Walk::Halves { left: l, right: r, .. }, Walk::Halves { left, right, .. }) => (l, r) == (left, right),
+            // Warpgroups beyond the last query have nothing to write; one alone takes twice as long for many queries.
+            (Walk::Attention { groups: own, .. }, Walk::Attention { groups, .. }) => {
+                self.joins(best) && (own > 1 || groups == 1)
+            }
             (own, best) => own == best,
         }
     }
@@ -108,6 +118,9 @@ impl Variant {
             }
             (Walk::Strips { rows: own, right: r }, Walk::Strips { rows, right }) => {
                 Walk::Strips { rows: own.max(rows), right: lie(r, right) }
+            }
+            (Walk::Attention { part, depth, columns, groups: own, keys, is_causal }, Walk::Attention { groups, .. }) => {
+                Walk::Attention { part, depth, columns, groups: own.max(groups), keys, is_causal }
             }
             (own, _) => own,
         }
