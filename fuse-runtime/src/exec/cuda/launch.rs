@@ -235,13 +235,7 @@ impl Prepared {
     }
 
     /// A launch of attention over the axes that [`Variant::attention`] takes.
-    fn attention(
-        call: &CudaCall<'_>,
-        fused: &Fused,
-        part: abi::Part,
-        axes: &Geometry,
-        often: bool,
-    ) -> Result<Self> {
+    fn attention(call: &CudaCall<'_>, fused: &Fused, part: abi::Part, axes: &Geometry, often: bool) -> Result<Self> {
         let (kernel, target) = (part.program(fused), call.context.facts().target());
         let best = Variant::attention(fused, part, axes, &target).expect("it was asked before");
         let Choice { variant, may_change } = call.functions.text(call, kernel, &best, axes, often);

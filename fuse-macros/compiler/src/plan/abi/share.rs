@@ -119,9 +119,10 @@ impl Variant {
             (Walk::Strips { rows: own, right: r }, Walk::Strips { rows, right }) => {
                 Walk::Strips { rows: own.max(rows), right: lie(r, right) }
             }
-            (Walk::Attention { part, depth, columns, groups: own, keys, is_causal }, Walk::Attention { groups, .. }) => {
-                Walk::Attention { part, depth, columns, groups: own.max(groups), keys, is_causal }
-            }
+            (
+                Walk::Attention { part, depth, columns, groups: own, keys, is_causal },
+                Walk::Attention { groups, .. },
+            ) => Walk::Attention { part, depth, columns, groups: own.max(groups), keys, is_causal },
             (own, _) => own,
         }
     }
