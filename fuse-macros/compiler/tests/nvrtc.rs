@@ -112,9 +112,9 @@ fn kernels(plan: &Plan) -> Vec<(&Kernel, Vec<Variant>)> {
         }
     }
     for fused in &plan.fused {
-        let parts = [Part::Forward, Part::Queries, Part::Keys];
-        let there = if fused.back.is_some() { 3 } else { 1 };
-        found.extend(parts[..there].iter().map(|part| (part.program(fused), attentions(plan, fused, *part))));
+        let back: &[Part] = if fused.back.is_some() { &Part::BACK } else { &[] };
+        let parts = Part::forward(fused).iter().chain(back);
+        found.extend(parts.map(|part| (part.program(fused), attentions(plan, fused, *part))));
     }
     found
 }
@@ -138,6 +138,7 @@ fn attentions(plan: &Plan, fused: &Fused, part: Part) -> Vec<Variant> {
     };
     let (.., values) = fused.steps.steps(plan);
     let all: Vec<_> = match values.dtype {
+        _ if part == Part::Drops => vec![&(0, 0, 1, 0)],
         _ if part != Part::Forward => BACK.iter().collect(),
         _ if fused.back.is_some() => HALVES.iter().collect(),
         DType::F32 => FLOATS.iter().collect(),

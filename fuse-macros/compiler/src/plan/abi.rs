@@ -20,7 +20,7 @@ mod variant;
 mod walk;
 
 pub use ahead::{MOST_AHEAD, ahead, ahead_of_product};
-pub use attention::{Part, attention_arguments, attention_shape, is_given};
+pub use attention::{Part, attention_arguments, attention_shape, drops, is_given, is_given_value};
 pub use candidates::{Candidate, Way};
 pub use geometry::{Access, Geometry, is_turnable};
 pub use hopper::{pays_in_halves, pays_in_thirds};
@@ -114,6 +114,10 @@ pub enum Arg {
     Sums,
     /// The same, to be written.
     SumsTo,
+    /// Which weights of attention are kept, see [`super::FusedDrops::bits`].
+    Kept,
+    /// The same, to be written.
+    KeptTo,
     /// Extents and tiles of attention, see [`attention_shape`].
     Attention,
 }

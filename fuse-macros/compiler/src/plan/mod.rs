@@ -181,13 +181,22 @@ impl Fused {
     /// Its programs: of the kernel forward and of those back.
     pub fn programs(&self) -> impl Iterator<Item = &Kernel> {
         let back = self.back.iter().flat_map(|back| [&back.of_queries, &back.of_keys]);
-        [&self.score].into_iter().chain(back)
+        let drops = self.drops().map(|drops| &drops.program);
+        [&self.score].into_iter().chain(back).chain(drops)
     }
 
     /// The same, to be changed.
     pub fn programs_mut(&mut self) -> impl Iterator<Item = &mut Kernel> {
-        let back = self.back.iter_mut().flat_map(|back| [&mut back.of_queries, &mut back.of_keys]);
+        let back = self.back.iter_mut().flat_map(|back| {
+            let drops = back.drops.as_mut().map(|drops| &mut drops.program);
+            [&mut back.of_queries, &mut back.of_keys].into_iter().chain(drops)
+        });
         [&mut self.score].into_iter().chain(back)
+    }
+
+    /// What is drawn before any of it, if weights are dropped and there is a way back.
+    pub fn drops(&self) -> Option<&FusedDrops> {
+        self.back.as_ref()?.drops.as_ref()
     }
 }
 
@@ -210,6 +219,18 @@ pub struct FusedBack {
     pub of_keys: Kernel,
     /// What every score, and the gradient of every product, is multiplied by.
     pub factor: Option<StmtId>,
+    /// Which weights are dropped, where some are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drops: Option<FusedDrops>,
+}
+
+/// Which weights of attention are kept, drawn once for the kernels forward and back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FusedDrops {
+    /// A bit for every weight: `[batch.., n / 32, m]` words of 32 keys, rounded up to whole words and an even number of queries.
+    pub bits: BufId,
+    /// [`Fused::score`] under the name of the kernel that draws.
+    pub program: Kernel,
 }
 
 impl FusedBack {

@@ -30,6 +30,10 @@ pub fn plan(plan: &Plan) -> String {
             let line = format!("{names}: back from step {} of {}", back.first, kernel(plan, &back.of_keys));
             writeln!(text, "{line}").expect("writing to a string succeeds");
         }
+        if let Some(drops) = fused.drops() {
+            writeln!(text, "{}: what is kept of the weights", drops.program.name)
+                .expect("writing to a string succeeds");
+        }
     }
     text
 }

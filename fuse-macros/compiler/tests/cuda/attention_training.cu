@@ -1762,11 +1762,52 @@ template <class KEEP> static __device__ __forceinline__ fuse_drops<KEEP> fuse_dr
     return {keep, scale};
 }
 
-// A program of a weight is run place by place.
+// The same where that has been drawn before and is a bit in memory: words of 32 keys for one query after the other, then those of the
+// keys behind, a head's after another's. There is an even number of queries.
+struct fuse_kept {
+    const unsigned* bits;
+    const fuse_attention_shape& shape;
+    float scale;
+
+    static __device__ __forceinline__ int rows(const fuse_attention_shape& shape) { return ((int)shape.m + 1) / 2 * 2; }
+    static __device__ __forceinline__ int words(const fuse_attention_shape& shape) { return ((int)shape.n + 31) / 32; }
+
+    // The word of a query and a key; where there is none, another one.
+    __device__ __forceinline__ const unsigned* at(const int (&batch)[3], int m, int n) const
+    {
+        const int head = (batch[0] * (int)shape.batch[1] + batch[1]) * (int)shape.batch[2] + batch[2];
+        const long long word = (long long)head * words(shape) + min(n / 32, words(shape) - 1);
+        return bits + (word * rows(shape) + min(m, rows(shape) - 2 + m % 2));
+    }
+
+    __device__ __forceinline__ float operator()(const int (&batch)[3], float weight, int m, int n) const
+    {
+        return weight * (*at(batch, m, n) >> n % 32 & 1 ? scale : 0.0f);
+    }
+};
+
+// Draws all of that, a word a thread.
+template <class KEEP> static __device__ __forceinline__ void fuse_draw_kept(const KEEP& keep, unsigned* to, const fuse_attention_shape& shape)
+{
+    const int rows = fuse_kept::rows(shape), words = fuse_kept::words(shape);
+    const long long at = (long long)blockIdx.x * blockDim.x + threadIdx.x, word = at / rows;
+    const int head = (int)(word / words), m = min((int)(at % rows), (int)shape.m - 1), n = (int)(word % words) * 32;
+    if (head >= shape.heads) return;
+    const int b2 = (int)shape.batch[2], b1 = (int)shape.batch[1], batch[3] = {head / b2 / b1, head / b2 % b1, head % b2};
+    unsigned bits = 0;
+#pragma unroll 1
+    for (int j = 0; j < 32; j += 4)
+#pragma unroll
+        for (int k = 0; k < 4; ++k) bits |= (unsigned)(keep(batch, m, min(n + j + k, (int)shape.n - 1)) ? 1 : 0) << (j + k);
+    to[at] = bits;
+}
+
+// A program of a weight is run place by place. What is looked up is settled when it is needed.
 template <int N, bool TURNED, class WEIGHT> struct fuse_multipliers {
     const WEIGHT& weight;
 
     __device__ __forceinline__ void look(const int (&)[3], int, int, int, int) {}
+    __device__ __forceinline__ void settle(int) {}
 
     __device__ __forceinline__ float apply(const int (&batch)[3], int, float x, int m, int n) const { return weight(batch, x, m, n); }
 };
@@ -1778,6 +1819,8 @@ template <int N, bool TURNED, class KEEP> struct fuse_multipliers<N, TURNED, fus
     static_assert(N % 32 == 0, "whole words of bits");
     const fuse_drops<KEEP>& drops;
     unsigned kept[SHARERS][WORDS];
+
+    __device__ __forceinline__ void settle(int) {}
 
     // From query m and key n on, which are the first that the thread has; the last ones that are.
     __device__ __forceinline__ void look(const int (&batch)[3], int m, int n, int last_m, int last_n)
@@ -1805,6 +1848,59 @@ template <int N, bool TURNED, class KEEP> struct fuse_multipliers<N, TURNED, fus
     {
         const unsigned bits = kept[TURNED ? i % 4 : i / 2 % 2][i / 32];
         return x * (bits >> (i / 4 % 8 * 4 + (TURNED ? 0 : i % 2)) & 1 ? drops.scale : 0.0f);
+    }
+};
+
+// Of two queries a thread has every word of its keys.
+template <int N> struct fuse_multipliers<N, false, fuse_kept> {
+    const fuse_kept& kept;
+    unsigned words[2][N / 16];
+
+    __device__ __forceinline__ void look(const int (&batch)[3], int m, int n, int, int)
+    {
+        const int first = n - threadIdx.x % 4 * 2;
+#pragma unroll
+        for (int r = 0; r < 2; ++r)
+#pragma unroll
+            for (int k = 0; k < N / 16; ++k) words[r][k] = *kept.at(batch, m + 8 * r, first + 32 * k);
+    }
+    __device__ __forceinline__ void settle(int) {}
+
+    __device__ __forceinline__ float apply(const int (&)[3], int i, float x, int, int) const
+    {
+        const unsigned bits = words[i / 2 % 2][i / 16] >> threadIdx.x % 4 * 2;
+        return x * (bits >> (i / 4 % 4 * 8 + i % 2) & 1 ? kept.scale : 0.0f);
+    }
+};
+
+// Of two keys eight apart a thread has a word of every query, of which two bits are theirs.
+template <int N> struct fuse_multipliers<N, true, fuse_kept> {
+    static_assert(N == 32, "a word of bits");
+    const fuse_kept& kept;
+    uint2 words[N / 4];
+    unsigned own;
+
+    __device__ __forceinline__ void look(const int (&batch)[3], int m, int n, int, int)
+    {
+#pragma unroll
+        for (int j = 0; j < N / 4; ++j) words[j] = *(const uint2*)kept.at(batch, m + 8 * j, n);
+    }
+
+    // From key n on.
+    __device__ __forceinline__ void settle(int n)
+    {
+        own = 0;
+#pragma unroll
+        for (int j = 0; j < N / 4; ++j) {
+            const int to = j % 4 * 2 + j / 4 * 16;
+            own |= (words[j].x >> n % 32 & 0x101u) << to | (words[j].y >> n % 32 & 0x101u) << (to + 1);
+        }
+    }
+
+    __device__ __forceinline__ float apply(const int (&)[3], int i, float x, int, int) const
+    {
+        const int bit = i / 4 % 4 * 2 + i % 2 + i / 16 * 16 + i / 2 % 2 * 8;
+        return x * (own >> bit & 1 ? kept.scale : 0.0f);
     }
 };
 
@@ -2176,6 +2272,10 @@ template <int N, bool CAUSAL, bool PLAIN, bool PLAIN_WEIGHT, bool TURNED> struct
     {
         if (!PLAIN_WEIGHT) by.look(batch, m, n, (int)shape.m - 1, (int)shape.n - 1);
     }
+    template <class MULTIPLIERS> __device__ __forceinline__ void settle(MULTIPLIERS& by) const
+    {
+        if (!PLAIN_WEIGHT) by.settle(n);
+    }
     template <class MULTIPLIERS> __device__ __forceinline__ float multiply(const MULTIPLIERS& by, int i, float x) const
     {
         return by.apply(batch, i, x, min(query(i), (int)shape.m - 1), min(key(i), (int)shape.n - 1));
@@ -2447,6 +2547,10 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                     scores(block).look(to);
                     if ((const void*)&by != (const void*)&to) scores(block).look(of);
                 };
+                const auto settle = [&](int block) {
+                    scores(block).settle(to);
+                    if ((const void*)&by != (const void*)&to) scores(block).settle(of);
+                };
                 float numbers[TM / 4];
                 const auto take_numbers = [&](int from) {
                     const unsigned at = room + ROWS_AT + ring.stage * ROW_BYTES + from * 4 + lane % 4 * 8;
@@ -2482,6 +2586,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                     fuse_products_wait<1>();
                     fuse_hold(s);
                     scores(block).template to_weights<decltype(edge)::value>(s, products, factor, sum_of, score);
+                    settle(block);
                     scores(block).template narrow<T>(weights, s, to);
                     if (!AHEAD) add_to_values(ring.stage);
                     take_numbers(TM);
@@ -2517,6 +2622,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                     fuse_hold(s);
                     fuse_products_wait<2>();
                     fuse_hold(of_values);
+                    settle(block);
                     scores(block).template narrow<T>(weights, s, to);
                     take_numbers(TM);
                     fuse_products_wait<1>();
@@ -4161,6 +4267,34 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k7_matmul(
 #endif
 #endif
 
+#if defined(KERNEL_k0_attention_drops)
+// k0_attention_drops: map[q.0, q.1, k.1] cast24 = product; cast24 = mul(cast24, mul(f32(ge(uniform0(position), 0.10000000149011612)), 1.1111111640930176))
+//   src/lib.rs:3  matmul(..)
+//   src/lib.rs:4  mul(..)
+//   src/lib.rs:5  softmax(..)
+//   src/lib.rs:6  dropout(..)
+//   src/lib.rs:7  matmul(..)
+extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1)) k0_attention_drops(
+    unsigned* of_kept,
+    const fuse_attention_shape shape,
+    const long long position_ptr,
+    const fuse_strides<RANK> position_strides,
+    const unsigned long long seed,
+    const unsigned long long offset0) {
+    fuse_behind();
+    fuse_draw<1, 2> draw0(seed, offset0);
+    // What is kept of query m and key n.
+    const auto keeps = [&](const int (&batch)[3], const int m, const int n) -> bool {
+        const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
+        const long long position = position_ptr + fuse_offset(at, position_strides);
+        const float uniform = (float)draw0.uniform(position, 0);
+        const bool ge = uniform >= 0.1f;
+        return ge;
+    };
+    fuse_draw_kept(keeps, of_kept, shape);
+}
+#endif
+
 #if defined(KERNEL_k0_attention)
 // k0_attention: map[q.0, q.1, k.1] cast24 = product; cast24 = mul(cast24, mul(f32(ge(uniform0(position), 0.10000000149011612)), 1.1111111640930176))
 //   src/lib.rs:3  matmul(..)
@@ -4178,6 +4312,7 @@ extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_atte
     fuse_bf16* of_result,
     const fuse_heads of_result_strides,
     float* of_logs,
+    const unsigned* of_kept,
     const fuse_attention_shape shape,
     unsigned* counters,
     const long long position_ptr,
@@ -4186,21 +4321,13 @@ extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_atte
     const unsigned long long offset0) {
     fuse_behind();
     fuse_draw<1, 2> draw0(seed, offset0);
-    // What is kept of query m and key n.
-    const auto keeps = [&](const int (&batch)[3], const int m, const int n) -> bool {
-        const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
-        const long long position = position_ptr + fuse_offset(at, position_strides);
-        const float uniform = (float)draw0.uniform(position, 0);
-        const bool ge = uniform >= 0.1f;
-        return ge;
-    };
     // What becomes of the product of query m and key n.
     const auto to_score = [&](const int (&batch)[3], const float product, const int m, const int n) -> float {
         const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
         const float product2 = product;
         return product2;
     };
-    const auto to_weight = fuse_dropped(keeps, 1.1111112f);
+    const fuse_kept to_weight = {of_kept, shape, (float)1.1111112f};
     typedef fuse_attention<fuse_bf16, fuse_bf16, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, false, false, true, true, false> attend;
     attend::run({of_queries, of_queries_strides}, {of_keys, of_keys_strides}, {of_values, of_values_strides}, of_result, of_result_strides, of_logs,
                 shape, counters, 0.125f, to_score, to_weight);
@@ -4233,6 +4360,7 @@ extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_atte
     const fuse_heads of_gradient_of_queries_strides,
     const float* of_logs,
     float* of_sums,
+    const unsigned* of_kept,
     const fuse_attention_shape shape,
     unsigned* counters,
     const long long position_ptr,
@@ -4241,21 +4369,13 @@ extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_atte
     const unsigned long long offset0) {
     fuse_behind();
     fuse_draw<1, 2> draw0(seed, offset0);
-    // What is kept of query m and key n.
-    const auto keeps = [&](const int (&batch)[3], const int m, const int n) -> bool {
-        const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
-        const long long position = position_ptr + fuse_offset(at, position_strides);
-        const float uniform = (float)draw0.uniform(position, 0);
-        const bool ge = uniform >= 0.1f;
-        return ge;
-    };
     // What becomes of the product of query m and key n.
     const auto to_score = [&](const int (&batch)[3], const float product, const int m, const int n) -> float {
         const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
         const float product2 = product;
         return product2;
     };
-    const auto of_weight = fuse_dropped(keeps, 1.1111112f);
+    const fuse_kept of_weight = {of_kept, shape, (float)1.1111112f};
     // What the gradient of the product is of query m and key n.
     const auto of_score = [&](const int (&batch)[3], const float given, const float product, const int m, const int n) -> float {
         const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
@@ -4294,6 +4414,7 @@ extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_atte
     const fuse_heads of_gradient_of_values_strides,
     const float* of_logs,
     const float* of_sums,
+    const unsigned* of_kept,
     const fuse_attention_shape shape,
     unsigned* counters,
     const long long position_ptr,
@@ -4302,22 +4423,14 @@ extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_atte
     const unsigned long long offset0) {
     fuse_behind();
     fuse_draw<1, 2> draw0(seed, offset0);
-    // What is kept of query m and key n.
-    const auto keeps = [&](const int (&batch)[3], const int m, const int n) -> bool {
-        const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
-        const long long position = position_ptr + fuse_offset(at, position_strides);
-        const float uniform = (float)draw0.uniform(position, 0);
-        const bool ge = uniform >= 0.1f;
-        return ge;
-    };
     // What becomes of the product of query m and key n.
     const auto to_score = [&](const int (&batch)[3], const float product, const int m, const int n) -> float {
         const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
         const float product2 = product;
         return product2;
     };
-    const auto to_weight = fuse_dropped(keeps, 1.1111112f);
-    const auto of_weight = fuse_dropped(keeps, 1.1111112f);
+    const fuse_kept to_weight = {of_kept, shape, (float)1.1111112f};
+    const fuse_kept of_weight = {of_kept, shape, (float)1.1111112f};
     // What the gradient of the product is of query m and key n.
     const auto of_score = [&](const int (&batch)[3], const float given, const float product, const int m, const int n) -> float {
         const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};

@@ -76,16 +76,18 @@ fn a_layer_in_training_is_three_kernels() {
     check(
         &layer_of(DType::BF16),
         expect![[r#"
-        k1_attention: attention of map[x.0, 12, x.1, x.1] cast38 = product; cast38 = mul(cast38, mul(f32(ge(uniform0(position), 0.10000000149011612)), 1.1111111640930176))
-        k1_attention_queries, k1_attention_keys: back from step 4 of map[x.0, 12, x.1, x.1] cast38 = product; cast38 = mul(cast38, mul(f32(ge(uniform0(position), 0.10000000149011612)), 1.1111111640930176)); cast65 = cast65
-    "#]],
+            k1_attention: attention of map[x.0, 12, x.1, x.1] cast38 = product; cast38 = mul(cast38, mul(f32(ge(uniform0(position), 0.10000000149011612)), 1.1111111640930176))
+            k1_attention_queries, k1_attention_keys: back from step 4 of map[x.0, 12, x.1, x.1] cast38 = product; cast38 = mul(cast38, mul(f32(ge(uniform0(position), 0.10000000149011612)), 1.1111111640930176)); cast65 = cast65
+            k1_attention_drops: what is kept of the weights
+        "#]],
     );
     check(
         &layer_of(DType::Param(0)),
         expect![[r#"
-        k1_attention: attention of map[x.0, 12, x.1, x.1] cast39 = product; cast39 = mul(cast39, mul(C0(ge(uniform0(position), 0.10000000149011612)), 1.1111111111111112))
-        k1_attention_queries, k1_attention_keys: back from step 4 of map[x.0, 12, x.1, x.1] cast39 = product; cast39 = mul(cast39, mul(C0(ge(uniform0(position), 0.10000000149011612)), 1.1111111111111112)); cast66 = cast66
-    "#]],
+            k1_attention: attention of map[x.0, 12, x.1, x.1] cast39 = product; cast39 = mul(cast39, mul(C0(ge(uniform0(position), 0.10000000149011612)), 1.1111111111111112))
+            k1_attention_queries, k1_attention_keys: back from step 4 of map[x.0, 12, x.1, x.1] cast39 = product; cast39 = mul(cast39, mul(C0(ge(uniform0(position), 0.10000000149011612)), 1.1111111111111112)); cast66 = cast66
+            k1_attention_drops: what is kept of the weights
+        "#]],
     );
 }
 

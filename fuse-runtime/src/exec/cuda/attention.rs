@@ -23,7 +23,7 @@ pub(super) fn launch_attention(
     fused: &Fused,
     buffers: &mut Buffers<'_>,
 ) -> Result<bool> {
-    if !launch_parts(call, plan, fused, &[Part::Forward], buffers)? {
+    if !launch_parts(call, plan, fused, Part::forward(fused), buffers)? {
         return Ok(false);
     }
     let (_, _, values) = fused.steps.steps(plan);
@@ -42,7 +42,7 @@ pub(super) fn launch_back(
     if !buffers.has(back.logs) {
         return Ok(false);
     }
-    if !launch_parts(call, plan, fused, &[Part::Queries, Part::Keys], buffers)? {
+    if !launch_parts(call, plan, fused, &Part::BACK, buffers)? {
         // The gradients do not lie as the kernels need them, and the steps read weights that were never stored.
         let first = fused.steps.first as usize;
         plan.steps[first..first + 2].iter().try_for_each(|step| call.step(step, buffers))?;
@@ -78,17 +78,23 @@ fn launch_parts(
             Err(error) => return Err(error),
         }
     }
-    let rows = match &fused.back {
-        Some(back) => vec![buffers.get(back.logs)?, buffers.get(back.sums)?],
-        None => vec![],
-    };
+    let beside = beside(fused, buffers)?;
     for (part, heads, prepared) in launches {
         let kernel = part.program(fused);
         log::line(Topic::Launch, format_args!("{} in one kernel", kernel.name));
-        let addresses: Vec<u64> = heads.matrices.iter().chain(&rows).map(RawTensor::address).collect();
+        let matrices = heads.matrices.iter().map(RawTensor::address);
+        let addresses: Vec<u64> = matrices.chain(beside.clone()).collect();
         prepared.launch(call, kernel, &heads.program, &addresses)?;
     }
     Ok(true)
+}
+
+/// Where the logarithms and sums of rows lie, and what is kept of the weights, where there is a way back.
+fn beside(fused: &Fused, buffers: &mut Buffers<'_>) -> Result<Vec<u64>> {
+    let Some(back) = &fused.back else { return Ok(vec![]) };
+    let mut address = |buf: BufId| buffers.get(buf).map(|tensor| tensor.address());
+    let kept = back.drops.as_ref().map_or(Ok(0), |drops| address(drops.bits))?;
+    Ok(vec![address(back.logs)?, address(back.sums)?, kept])
 }
 
 /// The axes of kernels of attention, if they will be launched as such.
@@ -104,9 +110,7 @@ pub(super) fn attention_axes(
         let Some(heads) = Heads::find(call, plan, fused, part, buffers)? else { return Ok(None) };
         all.push(heads.axes);
     }
-    if let Some(back) = &fused.back {
-        buffers.get(back.logs)?;
-    }
+    beside(fused, buffers)?;
     Ok(Some(all))
 }
 
@@ -153,7 +157,7 @@ impl Heads {
         axes.operands.extend(accesses);
         // Asked before there is memory for results. They are most likely laid out as the queries are; where they are not, a second
         // look tells.
-        let likely = axes.operands[before - matrices.len()].clone();
+        let likely = axes.operands.get(before - matrices.len()).cloned().unwrap_or_default();
         axes.operands.extend(written.iter().map(|_| likely.clone()));
         if Variant::attention(fused, part, &axes, &target).is_none() {
             return Ok(None);
@@ -178,6 +182,9 @@ fn uses_kernels() -> bool {
 /// The matrices that a kernel of attention reads, and whether their columns are the rows it wants; and those it writes.
 fn operands<'p>(plan: &'p Plan, fused: &'p Fused, part: Part) -> (Vec<(&'p Operand, bool)>, Vec<&'p Operand>) {
     let (scores, _, values) = fused.steps.steps(plan);
+    if part == Part::Drops {
+        return (vec![], vec![]);
+    }
     let forward = vec![(&scores.a, false), (&scores.b, true), (&values.b, false)];
     let result = &values.lib.product;
     let Some(back) = fused.back.as_ref().filter(|_| part != Part::Forward) else { return (forward, vec![result]) };

@@ -315,17 +315,23 @@ impl Prepared {
                 Part::Open(Arg::MatrixTo(k)) => {
                     args.pointer_mut(matrices[*k as usize]);
                 }
-                // Behind the matrices of attention lie what its rows sum to.
+                // Behind the matrices of attention lie what its rows sum to, and what is kept of its weights.
                 Part::Open(Arg::Logs) => {
-                    args.pointer(matrices[matrices.len() - 2]);
+                    args.pointer(matrices[matrices.len() - 3]);
                 }
                 Part::Open(Arg::LogsTo) => {
-                    args.pointer_mut(matrices[matrices.len() - 2]);
+                    args.pointer_mut(matrices[matrices.len() - 3]);
                 }
                 Part::Open(Arg::Sums) => {
-                    args.pointer(matrices[matrices.len() - 1]);
+                    args.pointer(matrices[matrices.len() - 2]);
                 }
                 Part::Open(Arg::SumsTo) => {
+                    args.pointer_mut(matrices[matrices.len() - 2]);
+                }
+                Part::Open(Arg::Kept) => {
+                    args.pointer(matrices[matrices.len() - 1]);
+                }
+                Part::Open(Arg::KeptTo) => {
                     args.pointer_mut(matrices[matrices.len() - 1]);
                 }
                 Part::Open(arg) => push(&mut args, *arg, call, kernel, bound, beside),

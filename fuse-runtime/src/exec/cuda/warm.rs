@@ -69,8 +69,8 @@ impl CudaCall<'_> {
         let forward = plan.fused.iter().find(|fused| fused.steps.first as usize == k);
         let back = back_at(plan, k).filter(|(_, back)| buffers.has(back.logs));
         let (fused, parts): (_, &[Part]) = match (forward, back) {
-            (Some(fused), _) => (fused, &[Part::Forward]),
-            (_, Some((fused, _))) => (fused, &[Part::Queries, Part::Keys]),
+            (Some(fused), _) => (fused, Part::forward(fused)),
+            (_, Some((fused, _))) => (fused, &Part::BACK),
             _ => return Ok((self.needed_by(&plan.steps[k], buffers)?, 1)),
         };
         let Some(axes) = attention_axes(self, plan, fused, parts, buffers)? else {

@@ -6,8 +6,8 @@ use super::params::attention_parameters;
 use super::scope::{Reach, Scope};
 use super::signature;
 use crate::emit::writer::Writer;
-use crate::plan::abi::{Part, c_type, is_given};
-use crate::plan::{Expr, Fused, Level, Operand, StmtId};
+use crate::plan::abi::{self, Part, c_type, is_given, is_given_value};
+use crate::plan::{Fused, Level, Operand, StmtId};
 use crate::types::DType;
 
 /// The programs of a kernel: what one is called, what of, what the kernel gives it, and its value.
@@ -20,30 +20,52 @@ struct Lambda {
     drops: Option<[StmtId; 2]>,
 }
 
-/// Writes a kernel. Only Hopper has its instructions.
+/// Writes a kernel.
 pub(super) fn write(w: &mut Writer, scope: &Scope<'_>, fused: &Fused, part: Part) {
+    match part {
+        Part::Drops => write_drops(w, scope, fused),
+        _ => write_products(w, scope, fused, part),
+    }
+}
+
+/// The kernel that draws which weights are kept.
+fn write_drops(w: &mut Writer, scope: &Scope<'_>, fused: &Fused) {
+    let drops = fused.weight().and_then(|weight| abi::drops(scope.kernel, weight));
+    let [keeps, _] = drops.expect("the scheduler draws what is dropped");
+    let parameters = attention_parameters(scope, fused, Part::Drops, [""; 2]);
+    w.block(signature(scope, "128 * (HEAD_GROUPS + 1)", &parameters), |w| {
+        prologue(w, scope, &Program { given: "product" });
+        w.lines(draws(scope));
+        write_keeps(w, scope, keeps);
+        w.line("fuse_draw_kept(keeps, of_kept, shape);");
+    });
+}
+
+/// Writes one that multiplies. Only Hopper has its instructions.
+fn write_products(w: &mut Writer, scope: &Scope<'_>, fused: &Fused, part: Part) {
     let (_, _, values) = fused.steps.steps(scope.plan);
     let element = c_type(values.dtype);
     let written = c_type(scope.plan.bufs[result(scope, fused, part).buf.0 as usize].ty.dtype);
     let lambdas = lambdas(scope, fused, part);
     let is_plain = |name: &str| {
         let of = lambdas.iter().filter(|lambda| lambda.name.ends_with(name));
-        of.flat_map(|lambda| lambda.value).all(|value| is_given_value(scope, value)).to_string()
+        of.flat_map(|lambda| lambda.value).all(|value| is_given_value(scope.kernel, value)).to_string()
     };
     let parameters = attention_parameters(scope, fused, part, [element, written]);
     w.block(signature(scope, "128 * (HEAD_GROUPS + 1), 1", &parameters), |w| {
         prologue(w, scope, &Program { given: "product" });
         w.lines(draws(scope));
-        if let Some([keeps, _]) = lambdas.iter().find_map(|lambda| lambda.drops) {
-            let keeps = Lambda { name: "keeps", about: "is kept", given: &[], value: Some(keeps), drops: None };
-            write_program(w, scope, &keeps);
+        let is_drawn = fused.drops().is_some();
+        if let Some([keeps, _]) = lambdas.iter().find_map(|lambda| lambda.drops).filter(|_| !is_drawn) {
+            write_keeps(w, scope, keeps);
         }
-        lambdas.iter().for_each(|lambda| write_lambda(w, scope, lambda));
+        lambdas.iter().for_each(|lambda| write_lambda(w, scope, lambda, is_drawn));
         let factor =
             if part == Part::Forward { fused.factor } else { fused.back.as_ref().and_then(|back| back.factor) };
         let factor = factor.map_or_else(|| "1.0f".to_owned(), |factor| scope.value(factor));
         let (score, weight) = (is_plain("_score"), is_plain("_weight"));
         let (name, choices) = match part {
+            Part::Drops => unreachable!("it multiplies nothing"),
             Part::Forward => {
                 let (zero, keeps) = (fused.empty_is_zero, fused.back.is_some());
                 (forward_helper(values.dtype), format!("{}, {zero}, {score}, {keeps}, {weight}", fused.is_causal))
@@ -57,14 +79,14 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>, fused: &Fused, part: Part
         let inputs = inputs.iter().map(|name| format!("{{of_{name}, of_{name}_strides}}"));
         let outputs = outputs.iter().map(|name| format!("of_{name}, of_{name}_strides"));
         let rows: &[&str] = match part {
-            Part::Forward if fused.back.is_none() => &["nullptr"],
-            Part::Forward => &["of_logs"],
             Part::Queries | Part::Keys => &["of_logs", "of_sums"],
+            _ if fused.back.is_none() => &["nullptr"],
+            _ => &["of_logs"],
         };
         let rows = rows.iter().map(|row| (*row).to_owned());
         let matrices: Vec<String> = match part {
-            Part::Forward => inputs.chain(outputs).chain(rows).collect(),
             Part::Queries | Part::Keys => inputs.chain(rows).chain(outputs).collect(),
+            _ => inputs.chain(outputs).chain(rows).collect(),
         };
         let programs: Vec<&str> = lambdas.iter().map(|lambda| lambda.name).collect();
         w.line(format!("attend::run({},", matrices.join(", ")));
@@ -98,7 +120,7 @@ fn lambdas(scope: &Scope<'_>, fused: &Fused, part: Part) -> Vec<Lambda> {
     let score = Some(part.program(fused).stores[0].value);
     let to_score =
         Lambda { name: "to_score", about: "becomes of the product", given: &["product"], value: score, drops: None };
-    let drops = weight.and_then(|weight| drops(scope, weight));
+    let drops = weight.and_then(|weight| abi::drops(scope.kernel, weight));
     let to_weight =
         Lambda { name: "to_weight", about: "values are multiplied by", given: &["given"], value: weight, drops };
     // What multiplies each weight multiplies its gradient.
@@ -112,40 +134,26 @@ fn lambdas(scope: &Scope<'_>, fused: &Fused, part: Part) -> Vec<Lambda> {
         drops: None,
     });
     let all = match part {
-        Part::Forward => vec![to_score, to_weight],
         Part::Queries => vec![to_score, of_weight],
         Part::Keys => vec![to_score, to_weight, of_weight],
+        _ => vec![to_score, to_weight],
     };
     all.into_iter().chain(of_score).collect()
 }
 
-/// What a weight is multiplied by, if that is 0 or one value for the whole kernel.
-fn drops(scope: &Scope<'_>, weight: StmtId) -> Option<[StmtId; 2]> {
-    let factors = |s: StmtId| match &scope.kernel.stmt(s).expr {
-        Expr::Apply(op, args) if op.name == "mul" => Some([args[0], args[1]]),
-        _ => None,
-    };
-    let is_once = |s: StmtId| scope.kernel.stmt(s).level == Level::All;
-    let [given, factor] = factors(weight)?;
-    let [kept, scale] = factors(factor)?;
-    let Expr::Cast(keeps) = scope.kernel.stmt(kept).expr else { return None };
-    let is_bool = scope.kernel.stmt(keeps).dtype == DType::Bool;
-    (is_given_value(scope, given) && is_bool && is_once(scale)).then_some([keeps, scale])
+fn write_keeps(w: &mut Writer, scope: &Scope<'_>, keeps: StmtId) {
+    let keeps = Lambda { name: "keeps", about: "is kept", given: &[], value: Some(keeps), drops: None };
+    write_program(w, scope, &keeps);
 }
 
-/// Whether a value is what the kernel gives.
-fn is_given_value(scope: &Scope<'_>, value: StmtId) -> bool {
-    match scope.kernel.stmt(value).expr {
-        // What is written nowhere is not rounded either.
-        Expr::Product => true,
-        Expr::Load(leaf) => is_given(scope.kernel, leaf as usize),
-        _ => false,
-    }
-}
-
-fn write_lambda(w: &mut Writer, scope: &Scope<'_>, lambda: &Lambda) {
+/// `is_drawn`: what is dropped has been decided by another kernel.
+fn write_lambda(w: &mut Writer, scope: &Scope<'_>, lambda: &Lambda, is_drawn: bool) {
     let Some([_, scale]) = lambda.drops else { return write_program(w, scope, lambda) };
-    w.line(format!("const auto {} = fuse_dropped(keeps, {});", lambda.name, scope.value(scale)));
+    let (name, scale) = (lambda.name, scope.value(scale));
+    w.line(match is_drawn {
+        true => format!("const fuse_kept {name} = {{of_kept, shape, (float){scale}}};"),
+        false => format!("const auto {name} = fuse_dropped(keeps, {scale});"),
+    });
 }
 
 fn write_program(w: &mut Writer, scope: &Scope<'_>, lambda: &Lambda) {

@@ -78,7 +78,7 @@ const HELPERS: &[Helper] = helpers! {
     "wgmma_heads_bf16": "fuse_wgmma_heads fuse_bf16";
     "heads": "fuse_heads" "fuse_attention_shape" "fuse_query_tile";
     "head_rows": "fuse_head_row" "fuse_copy_rows" "fuse_left" "fuse_group_turns" "fuse_multiply_across" "fuse_narrow" "fuse_put_row" "fuse_rows_before";
-    "drops": "fuse_dropped" "fuse_multipliers" "fuse_first_if_same";
+    "drops": "fuse_dropped" "fuse_kept" "fuse_draw_kept" "fuse_multipliers" "fuse_first_if_same";
     "attention": "fuse_attention";
     "attention_back": "fuse_attention_dq" "fuse_attention_dkv";
     "attention_floats": "fuse_attention_floats";

@@ -63,9 +63,9 @@ fn step_text(plan: &Plan, step: &Step) -> String {
 
 /// The text of attention in one kernel and of its way back.
 fn attention_text(plan: &Plan, fused: &Fused) -> String {
-    let back = fused.back.iter().flat_map(|_| [Part::Queries, Part::Keys]);
+    let back = fused.back.iter().flat_map(|_| Part::BACK);
     let text = |part: Part| section(plan, part.program(fused), |w, scope| attention::write(w, scope, fused, part));
-    [Part::Forward].into_iter().chain(back).map(text).collect()
+    Part::forward(fused).iter().copied().chain(back).map(text).collect()
 }
 
 fn section(plan: &Plan, kernel: &Kernel, write: impl FnOnce(&mut Writer, &Scope<'_>)) -> String {

@@ -42,6 +42,8 @@ pub(super) fn attention_parameters(
         Arg::LogsTo => "float* of_logs".to_owned(),
         Arg::Sums => "const float* of_sums".to_owned(),
         Arg::SumsTo => "float* of_sums".to_owned(),
+        Arg::Kept => "const unsigned* of_kept".to_owned(),
+        Arg::KeptTo => "unsigned* of_kept".to_owned(),
         Arg::Attention => "const fuse_attention_shape shape".to_owned(),
         arg => parameter(scope, arg),
     };
@@ -80,7 +82,9 @@ fn parameter(scope: &Scope<'_>, arg: Arg) -> String {
         Arg::Matrix(_) | Arg::MatrixTo(_) | Arg::Heads(_) | Arg::Attention => {
             unreachable!("only attention takes heads")
         }
-        Arg::Logs | Arg::LogsTo | Arg::Sums | Arg::SumsTo => unreachable!("only attention keeps what rows sum to"),
+        Arg::Logs | Arg::LogsTo | Arg::Sums | Arg::SumsTo | Arg::Kept | Arg::KeptTo => {
+            unreachable!("only attention has something to keep")
+        }
     }
 }
 

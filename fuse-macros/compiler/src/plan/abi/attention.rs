@@ -1,12 +1,15 @@
 //! The variants of attention in one kernel, and of its way back in two: how large their tiles are.
 
 use super::{Access, Arg, BATCH_AXES, Geometry, Launch, Step, Target, Variant, Walk, arguments, ceil_div};
-use crate::plan::{Fused, Kernel, LeafSource};
+use crate::plan::{Expr, Fused, Kernel, LeafSource, Level, StmtId};
+use crate::types::DType;
 use serde::{Deserialize, Serialize};
 
 /// Which of the kernels of attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Part {
+    /// Draws which weights are kept, before all others.
+    Drops,
     /// The way forward.
     Forward,
     /// The gradient of the queries.
@@ -19,6 +22,7 @@ impl Part {
     /// The matrices that a kernel reads and those it writes.
     pub fn matrices(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
+            Part::Drops => (&[], &[]),
             Part::Forward => (&["queries", "keys", "values"], &["result"]),
             Part::Queries => (&["queries", "keys", "values", "result", "gradient"], &["gradient_of_queries"]),
             Part::Keys => (&["queries", "keys", "values", "gradient"], &["gradient_of_keys", "gradient_of_values"]),
@@ -31,13 +35,22 @@ impl Part {
         read.len() + written.len()
     }
 
+    /// The kernels on the way forward, in order.
+    pub fn forward(fused: &Fused) -> &'static [Part] {
+        if fused.drops().is_some() { &[Part::Drops, Part::Forward] } else { &[Part::Forward] }
+    }
+
+    /// The kernels on the way back, in order.
+    pub const BACK: [Part; 2] = [Part::Queries, Part::Keys];
+
     /// The program of the kernel.
     ///
     /// # Panics
-    /// If it is a kernel of a way back that is none.
+    /// If it is a kernel of a way back that is none, or draws where nothing is dropped.
     pub fn program(self, fused: &Fused) -> &Kernel {
         let back = || fused.back.as_ref().expect("there is a way back");
         match self {
+            Part::Drops => &fused.drops().expect("weights are dropped").program,
             Part::Forward => &fused.score,
             Part::Queries => &back().of_queries,
             Part::Keys => &back().of_keys,
@@ -90,6 +103,7 @@ pub fn attention_arguments(fused: &Fused, part: Part) -> Vec<Arg> {
         [matrix, Arg::Heads(k)]
     });
     let rows: &[Arg] = match part {
+        Part::Drops => &[Arg::KeptTo],
         Part::Forward if fused.back.is_none() => &[],
         Part::Forward => &[Arg::LogsTo],
         Part::Queries => &[Arg::Logs, Arg::SumsTo],
@@ -102,7 +116,33 @@ pub fn attention_arguments(fused: &Fused, part: Part) -> Vec<Arg> {
         _ => false,
     };
     let rest = arguments(program).into_iter().filter(|arg| !left_out(arg));
-    all.chain(rows.iter().copied()).chain([Arg::Attention, Arg::Counters]).chain(rest).collect()
+    let kept = fused.drops().filter(|_| part != Part::Drops).map(|_| Arg::Kept);
+    let counters = (part != Part::Drops).then_some(Arg::Counters);
+    all.chain(rows.iter().copied()).chain(kept).chain([Arg::Attention]).chain(counters).chain(rest).collect()
+}
+
+/// What tells of a weight whether it is kept and what those are multiplied by that are, if that is what a program makes of weights
+/// and the second is one value for the whole kernel.
+pub fn drops(program: &Kernel, weight: StmtId) -> Option<[StmtId; 2]> {
+    let factors = |s: StmtId| match &program.stmt(s).expr {
+        Expr::Apply(op, args) if op.name == "mul" => Some([args[0], args[1]]),
+        _ => None,
+    };
+    let [given, factor] = factors(weight)?;
+    let [kept, scale] = factors(factor)?;
+    let Expr::Cast(keeps) = program.stmt(kept).expr else { return None };
+    let is_bool = program.stmt(keeps).dtype == DType::Bool;
+    let is_once = program.stmt(scale).level == Level::All;
+    (is_given_value(program, given) && is_bool && is_once).then_some([keeps, scale])
+}
+
+/// Whether a value of a program is what the kernel gives it. What is written nowhere is not rounded either.
+pub fn is_given_value(program: &Kernel, value: StmtId) -> bool {
+    match program.stmt(value).expr {
+        Expr::Product => true,
+        Expr::Load(leaf) => is_given(program, leaf as usize),
+        _ => false,
+    }
 }
 
 /// Whether a leaf of a program is a value that the kernel gives it: it reads what is stored nowhere.
@@ -116,10 +156,15 @@ impl Variant {
     /// and n, the inner ones the depth of queries and keys and the columns of values. The operands are the program's, then the
     /// [matrices](Part::matrices), whose elements of a row lie next to each other, with strides over the batch axes and their rows.
     pub fn attention(fused: &Fused, part: Part, axes: &Geometry, target: &Target) -> Option<Variant> {
-        let (operands, matrices) = axes.operands.split_at(axes.operands.len() - part.count());
+        let matrices = &axes.operands[axes.operands.len() - part.count()..];
         let (&[.., m, n], &[depth, columns]) = (&axes.outer[..], &axes.inner[..]) else { return None };
         let heads: i64 = axes.outer[..BATCH_AXES].iter().product();
         let tiles = heads * ceil_div(m, 2 * GROUP);
+        if part == Part::Drops {
+            let is_there =
+                target.capability == 90 && [m, n, heads].iter().all(|&extent| extent > 0 && extent < 1 << 30);
+            return is_there.then(|| of_attention(part, [0; 2], (1, 0), fused, axes));
+        }
         let read = part.matrices().0.len();
         let bytes = matrices[0].bytes;
         let limits = match (bytes, fused.back.is_some()) {
@@ -140,15 +185,13 @@ impl Variant {
         let widest = depth.max(columns);
         let two_beyond = |rows: i64| if rows <= GROUP { 1 } else { 2 };
         let (groups, keys) = match part {
+            Part::Drops => unreachable!("it has no matrices"),
             Part::Forward if bytes == 4 => (two_beyond(m), FLOAT_KEYS),
             Part::Forward => (groups(m, heads, widest, target), keys(widest)),
             Part::Queries => (two_beyond(m), ROWS_BACK),
             Part::Keys => (two_beyond(n), ROWS_BACK),
         };
-        let walk = Walk::Attention { part, depth, columns, groups, keys, is_causal: fused.is_causal };
-        let program = Geometry { outer: axes.outer.clone(), inner: vec![], operands: operands.to_vec() };
-        let steps = vec![Step::Apart; operands.len()];
-        Some(Variant { outer: axes.outer.len(), inner: 0, vec: 1, steps, wide: program.is_wide(), walk })
+        Some(of_attention(part, [depth, columns], (groups, keys), fused, axes))
     }
 
     /// The grid of a kernel of attention: as many blocks as run at a time.
@@ -157,13 +200,35 @@ impl Variant {
             unreachable!("only attention is launched as such")
         };
         let [tiles, heads, _] = tiling(part, groups, axes, false);
+        let threads = GROUP_THREADS * (groups + 1);
+        if part == Part::Drops {
+            let [m, n] = [axes.outer[BATCH_AXES], axes.outer[BATCH_AXES + 1]];
+            let words = heads * ceil_div(n, 32) * ceil_div(m, 2) * 2;
+            let blocks = ceil_div(words, i64::from(threads)) as u64;
+            return Launch { blocks, threads, shared: 0, scratch: vec![], counters: 0 };
+        }
         let blocks = (tiles * heads).min(i64::from(target.multiprocessors));
         let shared = match (part, element_bytes(axes)) {
             (Part::Forward, 4) => shared_of_floats(groups, depth),
             (part, _) => shared_of_halves(part, groups, keys, [depth, columns]),
         };
-        Launch { blocks: blocks as u64, threads: GROUP_THREADS * (groups + 1), shared, scratch: vec![], counters: 2 }
+        Launch { blocks: blocks as u64, threads, shared, scratch: vec![], counters: 2 }
     }
+}
+
+/// The variant of a kernel over axes whose operands begin with those of its program.
+fn of_attention(
+    part: Part,
+    [depth, columns]: [u32; 2],
+    (groups, keys): (u32, u32),
+    fused: &Fused,
+    axes: &Geometry,
+) -> Variant {
+    let walk = Walk::Attention { part, depth, columns, groups, keys, is_causal: fused.is_causal };
+    let operands = axes.operands[..axes.operands.len() - part.count()].to_vec();
+    let steps = vec![Step::Apart; operands.len()];
+    let program = Geometry { outer: axes.outer.clone(), inner: vec![], operands };
+    Variant { outer: axes.outer.len(), inner: 0, vec: 1, steps, wide: program.is_wide(), walk }
 }
 
 /// Bytes of an element of the matrices, of which the last operand is one.
@@ -175,6 +240,7 @@ fn element_bytes(axes: &Geometry) -> usize {
 /// barriers; in front of them what is needed to align them.
 fn shared_of_halves(part: Part, groups: u32, keys: u32, [depth, columns]: [u32; 2]) -> u32 {
     let (own, stages, beside) = match part {
+        Part::Drops => return 0,
         Part::Forward => (depth, STAGES, 0),
         Part::Queries => (depth + columns, STAGES_BACK, 0),
         Part::Keys => (depth + columns, STAGES_BACK, STAGES_BACK * keys * 8),

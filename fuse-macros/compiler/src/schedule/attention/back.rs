@@ -8,13 +8,14 @@ use super::program::Program;
 use super::side::Side;
 use crate::op::{Op, Reduction};
 use crate::plan::{
-    Buf, BufClass, BufId, Expr, Fused, FusedBack, Kernel, LeafSource, Operand, Plan, Step, Stmt, StmtId, View,
+    Buf, BufClass, BufId, Expr, Fused, FusedBack, FusedDrops, Kernel, LeafSource, Operand, Plan, Step, Stmt, StmtId,
+    View, abi,
 };
 use crate::schedule::buffers::touched;
 use crate::schedule::frame::dims_after;
 use crate::schedule::together::{STEPS, exchange};
 use crate::schedule::views::normal;
-use crate::types::{DType, Ty};
+use crate::types::{DType, Dim, Ty};
 use std::ops::Range;
 
 /// Finds the steps of the way back and makes two kernels of them; `false` if they are none, and nothing has changed.
@@ -35,9 +36,24 @@ pub fn run(plan: &mut Plan, fused: &mut Fused) -> bool {
     let of_scores = back.of_scores;
     let first = back.first as u32;
     let factor = program.factor;
-    fused.back = Some(FusedBack { first, logs, sums, of_scores, of_queries, of_keys, factor });
+    fused.back = Some(FusedBack { first, logs, sums, of_scores, of_queries, of_keys, factor, drops: None });
+    let drops = drops(plan, fused, end as u32);
+    fused.back.iter_mut().for_each(|back| back.drops = drops.clone());
     keep_alive(plan, fused, end as u32);
     true
+}
+
+/// What is drawn for all kernels, if weights are dropped.
+fn drops(plan: &mut Plan, fused: &Fused, end: u32) -> Option<FusedDrops> {
+    abi::drops(&fused.score, fused.weight()?)?;
+    let [batch @ .., m, n] = &fused.score.domain[..] else { return None };
+    let words = Dim::ceil_div(n.clone(), Dim::Const(32));
+    let rows = Dim::mul(Dim::ceil_div(m.clone(), Dim::Const(2)), Dim::Const(2));
+    let ty = Ty::new(DType::I32, [batch, &[words, rows]].concat());
+    let live = (fused.steps.first, end);
+    plan.bufs.push(Buf { name: "kept".to_owned(), ty, class: BufClass::Temp, live, donor: None });
+    let program = Kernel { name: format!("{}_drops", fused.score.name), ..fused.score.clone() };
+    Some(FusedDrops { bits: BufId(plan.bufs.len() as u32 - 1), program })
 }
 
 /// Steps that are the way back.

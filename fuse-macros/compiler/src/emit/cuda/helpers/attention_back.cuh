@@ -89,6 +89,10 @@ template <int N, bool CAUSAL, bool PLAIN, bool PLAIN_WEIGHT, bool TURNED> struct
     {
         if (!PLAIN_WEIGHT) by.look(batch, m, n, (int)shape.m - 1, (int)shape.n - 1);
     }
+    template <class MULTIPLIERS> __device__ __forceinline__ void settle(MULTIPLIERS& by) const
+    {
+        if (!PLAIN_WEIGHT) by.settle(n);
+    }
     template <class MULTIPLIERS> __device__ __forceinline__ float multiply(const MULTIPLIERS& by, int i, float x) const
     {
         return by.apply(batch, i, x, min(query(i), (int)shape.m - 1), min(key(i), (int)shape.n - 1));
@@ -360,6 +364,10 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                     scores(block).look(to);
                     if ((const void*)&by != (const void*)&to) scores(block).look(of);
                 };
+                const auto settle = [&](int block) {
+                    scores(block).settle(to);
+                    if ((const void*)&by != (const void*)&to) scores(block).settle(of);
+                };
                 float numbers[TM / 4];
                 const auto take_numbers = [&](int from) {
                     const unsigned at = room + ROWS_AT + ring.stage * ROW_BYTES + from * 4 + lane % 4 * 8;
@@ -395,6 +403,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                     fuse_products_wait<1>();
                     fuse_hold(s);
                     scores(block).template to_weights<decltype(edge)::value>(s, products, factor, sum_of, score);
+                    settle(block);
                     scores(block).template narrow<T>(weights, s, to);
                     if (!AHEAD) add_to_values(ring.stage);
                     take_numbers(TM);
@@ -430,6 +439,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                     fuse_hold(s);
                     fuse_products_wait<2>();
                     fuse_hold(of_values);
+                    settle(block);
                     scores(block).template narrow<T>(weights, s, to);
                     take_numbers(TM);
                     fuse_products_wait<1>();
