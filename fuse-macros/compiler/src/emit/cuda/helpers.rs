@@ -70,6 +70,7 @@ const HELPERS: &[Helper] = helpers! {
     "wgmma_f16": "fuse_wgmma_halves fuse_f16";
     "wgmma_bf16": "fuse_wgmma_halves fuse_bf16";
     "halves": "fuse_halves";
+    "shares": "fuse_shares";
     "third_pair": "fuse_third_pair" "fuse_bf16_pair";
     "thirds": "fuse_thirds";
     "barrier": "fuse_barrier" "fuse_await" "fuse_copy";

@@ -57,60 +57,101 @@ fn strips(w: &mut Writer, scope: &Scope<'_>, matmul: &Matmul) {
 /// Products of floats on Hopper's tensor cores: some threads of a block read and split the right operand of tile after tile, the
 /// others multiply and go on with the epilogue.
 fn thirds(w: &mut Writer, scope: &Scope<'_>, matmul: &Matmul) {
-    let tile = ["THIRDS", "fuse_thirds<THIRDS, LEFT, RIGHT>"];
-    roles(w, scope, matmul, tile, [&[RIGHT], &[LEFT, RIGHT]], pieces_in_a_loop);
+    let sides = [LEFT, RIGHT].map(|side| format!("share.of({side})"));
+    let [left, right] = sides.each_ref().map(String::as_str);
+    let roles = Roles {
+        columns: "THIRDS",
+        class: "fuse_thirds<THIRDS, LEFT, RIGHT>",
+        tiles: "for (fuse_shares<tile::Part, 2 * tile::DEPTH> share(shape, parts); share.more(); share.next())",
+        tile: "share.tile",
+        fed: &[right],
+        multiplied: &[left, right],
+        settled: "if (!share.settle(product, counters)) continue;",
+        pieces: pieces_in_a_loop,
+    };
+    roles.write(w, scope, matmul);
 }
 
 /// The same of halves, whose operands are copied as they are.
 fn halves(w: &mut Writer, scope: &Scope<'_>, matmul: &Matmul) {
-    let class = format!("fuse_halves<{}, HALVES, LEFT, RIGHT>", c_type(matmul.dtype));
-    roles(w, scope, matmul, ["HALVES", &class], [&[LEFT, RIGHT], &[LEFT]], pieces_of_halves);
+    let roles = Roles {
+        columns: "HALVES",
+        class: &format!("fuse_halves<{}, HALVES, LEFT, RIGHT>", c_type(matmul.dtype)),
+        tiles: "for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x)",
+        tile: "n",
+        fed: &[LEFT, RIGHT],
+        multiplied: &[LEFT],
+        settled: "",
+        pieces: pieces_of_halves,
+    };
+    roles.write(w, scope, matmul);
 }
 
 const LEFT: &str = "part.left(left, left_strides, shape)";
 const RIGHT: &str = "part.right(right, right_strides, shape)";
 
-/// Blocks that take tile after tile, of so many columns, whose threads have two roles; `fed` and `multiplied` are the operands
-/// that either needs, `pieces` goes on with a tile.
-fn roles(
-    w: &mut Writer,
-    scope: &Scope<'_>,
-    matmul: &Matmul,
-    [columns, class]: [&str; 2],
-    [fed, multiplied]: [&[&str]; 2],
-    pieces: fn(&mut Writer, &Scope<'_>),
-) {
-    let (element, compute) = (c_type(matmul.dtype), compute_type(matmul.dtype));
-    let each = |w: &mut Writer, body: &dyn Fn(&mut Writer)| {
-        w.block("for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x)", |w| {
-            w.line("const tile::Part part(n, shape);");
-            body(w);
-        });
-    };
-    w.block(signature(scope, "384, 1", &matmul_parameters(scope, element, &compute)), |w| {
-        prologue(w, scope, &IN_TILE);
-        w.line(format!("typedef {class} tile;"));
-        w.line("extern __shared__ uint4 fuse_shared[];");
-        w.line("tile work(fuse_shared);");
-        w.line("if (tile::feeds()) {");
-        w.indented(|w| {
-            w.line("tile::few_registers();");
-            each(w, &|w| w.line(format!("work.feed({});", fed.join(", "))));
-        });
-        w.line("} else {");
-        w.indented(|w| {
-            w.line("tile::many_registers();");
-            each(w, &|w| {
-                w.line(format!("float product[{columns} / 2] = {{}};"));
-                w.line(format!("work.multiply(product, {});", multiplied.join(", ")));
-                if !scope.phases.walks.is_empty() {
-                    w.line(format!("fuse_turn<{columns}> turn(work.shared.turn);"));
-                    pieces(w, scope);
-                }
+/// Blocks that take tile after tile, whose threads have two roles.
+struct Roles<'a> {
+    /// Columns of a tile.
+    columns: &'a str,
+    /// Who multiplies.
+    class: &'a str,
+    /// The loop over the tiles of a block.
+    tiles: &'a str,
+    /// The number of one.
+    tile: &'a str,
+    /// The operands that those need who feed the others.
+    fed: &'a [&'a str],
+    /// The operands that those need who multiply.
+    multiplied: &'a [&'a str],
+    /// What is done with a product before its epilogue.
+    settled: &'a str,
+    /// Goes on with a tile.
+    pieces: Pieces,
+}
+
+/// Writes what is done with a tile.
+type Pieces = fn(&mut Writer, &Scope<'_>);
+
+impl Roles<'_> {
+    fn write(&self, w: &mut Writer, scope: &Scope<'_>, matmul: &Matmul) {
+        let (element, compute) = (c_type(matmul.dtype), compute_type(matmul.dtype));
+        let each = |w: &mut Writer, body: &dyn Fn(&mut Writer)| {
+            w.block(self.tiles, |w| {
+                w.line(format!("const tile::Part part({}, shape);", self.tile));
+                body(w);
             });
+        };
+        w.block(signature(scope, "384, 1", &matmul_parameters(scope, element, &compute)), |w| {
+            prologue(w, scope, &IN_TILE);
+            w.line(format!("typedef {} tile;", self.class));
+            w.line("extern __shared__ uint4 fuse_shared[];");
+            w.line("tile work(fuse_shared);");
+            w.line("if (tile::feeds()) {");
+            w.indented(|w| {
+                w.line("tile::few_registers();");
+                each(w, &|w| w.line(format!("work.feed({});", self.fed.join(", "))));
+            });
+            w.line("} else {");
+            w.indented(|w| {
+                w.line("tile::many_registers();");
+                each(w, &|w| self.write_tile(w, scope));
+            });
+            w.line("}");
         });
-        w.line("}");
-    });
+    }
+
+    fn write_tile(&self, w: &mut Writer, scope: &Scope<'_>) {
+        w.line(format!("float product[{} / 2] = {{}};", self.columns));
+        w.line(format!("work.multiply(product, {});", self.multiplied.join(", ")));
+        if !self.settled.is_empty() {
+            w.line(self.settled);
+        }
+        if !scope.phases.walks.is_empty() {
+            w.line(format!("fuse_turn<{}> turn(work.shared.turn);", self.columns));
+            (self.pieces)(w, scope);
+        }
+    }
 }
 
 fn tiles(w: &mut Writer, scope: &Scope<'_>, matmul: &Matmul) {

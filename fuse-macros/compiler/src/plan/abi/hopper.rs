@@ -5,7 +5,7 @@
 
 use super::product::{lie, tiles};
 use super::variant::{step, vector};
-use super::{Access, BATCH_AXES, Geometry, Launch, Lie, Step, Target, Variant, Walk, ceil_div};
+use super::{Access, BATCH_AXES, Geometry, Launch, Lie, PARTS, Step, Target, Variant, Walk, ceil_div};
 use crate::plan::Kernel;
 use crate::types::DType;
 
@@ -19,6 +19,12 @@ const MOST_INNER: i64 = 1 << 30;
 const PACK: i64 = 8;
 /// Shared memory in which the rows of a tile are turned.
 const TURN: u32 = 8 * 16 * 40 * 4;
+/// Inner positions of a step of a shared tile, and the fewest steps of a share.
+const STEP: i64 = 32;
+const FEWEST_STEPS: i64 = 4;
+/// What it takes beside to make one of what two blocks have of a tile, and for each further one.
+const SETTLE: i64 = 5000;
+const SETTLE_MORE: i64 = 700;
 /// Percent of a device's multiprocessors that must have something to do for the whole time: with fewer the library is faster.
 const BUSY: i64 = 55;
 
@@ -32,27 +38,55 @@ pub(super) struct Tiles {
     columns: &'static [(u32, i64)],
     /// What every tile takes beside that.
     beside: i64,
+    /// Whether blocks may share tiles, see the helper `fuse_shares`.
+    shares: bool,
 }
 
 /// Of floats.
-pub(super) const THIRDS: Tiles = Tiles { columns: &[(192, 4100), (128, 3000)], beside: 2000 };
+pub(super) const THIRDS: Tiles = Tiles { columns: &[(192, 4100), (128, 3000)], beside: 2000, shares: true };
 /// Of halves.
-pub(super) const HALVES: Tiles = Tiles { columns: &[(256, 760), (192, 690), (128, 520)], beside: 2700 };
+pub(super) const HALVES: Tiles = Tiles { columns: &[(256, 760), (192, 690), (128, 520)], beside: 2700, shares: false };
 
 impl Tiles {
     /// The columns with which a device is done first, and when.
     fn best(&self, axes: &Geometry, target: &Target) -> (u32, i64) {
-        let time = |&(columns, stage): &(u32, i64)| {
-            (columns, rounds(axes, columns, target) * (ceil_div(axes.len(), 64) * stage + self.beside))
+        let time = |&(columns, _): &(u32, i64)| {
+            let whole = rounds(axes, columns, target) * self.tile(columns, axes);
+            (columns, self.shared(columns, axes, target).map_or(whole, |shared| shared.min(whole)))
         };
         self.columns.iter().map(time).min_by_key(|(_, time)| *time).expect("there are tiles")
     }
 
+    /// What a tile takes.
+    fn tile(&self, columns: u32, axes: &Geometry) -> i64 {
+        let (_, stage) = self.columns.iter().find(|(own, _)| *own == columns).expect("there are such tiles");
+        ceil_div(axes.len(), 64) * stage + self.beside
+    }
+
+    /// When a device is done if blocks share the tiles that are left when all have had as many.
+    fn shared(&self, columns: u32, axes: &Geometry, target: &Target) -> Option<i64> {
+        let (blocks, tile) = (i64::from(target.multiprocessors.max(1)), self.tile(columns, axes));
+        let (whole, left) = (tiles(axes, [ROWS, columns]) / blocks, tiles(axes, [ROWS, columns]) % blocks);
+        let steps = left * ceil_div(axes.len(), STEP);
+        let fits = self.shares && steps >= blocks * FEWEST_STEPS && steps < i64::from(i32::MAX);
+        fits.then(|| whole * tile + left * tile / blocks + SETTLE + blocks / left * SETTLE_MORE)
+    }
+
+    /// The parts and counters of tiles that are shared, in bytes and as a number, where that is faster.
+    fn parts(&self, columns: u32, axes: &Geometry, target: &Target) -> Option<(usize, usize)> {
+        let whole = rounds(axes, columns, target) * self.tile(columns, axes);
+        self.shared(columns, axes, target).filter(|shared| *shared < whole)?;
+        let blocks = i64::from(target.multiprocessors);
+        let left = tiles(axes, [ROWS, columns]) % blocks;
+        let most = blocks / left + 2;
+        Some(((left * most) as usize * (ROWS * columns * 4) as usize, left as usize * 8))
+    }
+
     /// Whether there is enough to do for most of a device.
     pub(super) fn keep_busy(&self, axes: &Geometry, target: &Target) -> bool {
-        let (columns, _) = self.best(axes, target);
-        let slots = rounds(axes, columns, target) * i64::from(target.multiprocessors) * i64::from(ROWS * columns);
-        axes.rows() * 100 > slots * BUSY
+        let (columns, time) = self.best(axes, target);
+        let slots = i128::from(target.multiprocessors) * i128::from(ROWS * columns) * i128::from(time);
+        i128::from(axes.rows()) * i128::from(self.tile(columns, axes)) * 100 > slots * i128::from(BUSY)
     }
 }
 
@@ -94,6 +128,16 @@ pub fn pays_in_halves(
     let multiplied = axes.rows() / 360 * axes.len() / 1000;
     let passed = axes.rows() * 4 / 3500 + 4000;
     multiplied < MOST_MULTIPLIED * passed && HALVES.best(&axes, target).1 < multiplied + passed
+}
+
+/// One block a multiprocessor, which takes tiles in turn and shares the last ones with others.
+pub(super) fn launch_thirds(axes: &Geometry, columns: u32, target: &Target) -> Launch {
+    let shared = thirds_shared(columns);
+    let whole = launch(axes, columns, shared, target);
+    let Some((parts, counters)) = THIRDS.parts(columns, axes, target) else {
+        return Launch { scratch: vec![(PARTS, 0)], ..whole };
+    };
+    Launch { blocks: target.multiprocessors.into(), scratch: vec![(PARTS, parts)], counters, ..whole }
 }
 
 /// One block a multiprocessor, which takes tiles in turn.
@@ -165,8 +209,8 @@ mod tests {
     fn tiles_are_as_wide_as_leaves_the_fewest_multiprocessors_without_work() {
         assert_eq!(best(&THIRDS, 1, [4096, 3072, 768]), 192);
         assert_eq!(best(&THIRDS, 1, [4096, 768, 768]), 192);
-        assert_eq!(best(&THIRDS, 1, [4096, 4096, 4096]), 128);
-        assert_eq!(best(&THIRDS, 1, [8192, 4096, 4096]), 192);
+        assert_eq!(best(&THIRDS, 1, [1024, 4096, 128]), 128);
+        assert_eq!(best(&THIRDS, 1, [4096, 4096, 4096]), 192);
         assert_eq!(best(&HALVES, 1, [4096, 3072, 768]), 256);
         assert_eq!(best(&HALVES, 1, [4096, 768, 768]), 192);
     }
@@ -175,7 +219,8 @@ mod tests {
     fn a_device_has_to_have_enough_to_do() {
         let pays = |products, extents| pays_in_thirds(DType::F32, products, extents, &H200);
         assert!(pays(1, [4096, 768, 768]) && pays(96, [512, 512, 64]));
-        assert!(!pays(1, [128, 768, 768]) && !pays(1, [512, 768, 4096]));
+        assert!(pays(1, [512, 768, 4096]) && pays(1, [768, 768, 4096]));
+        assert!(!pays(1, [128, 768, 768]) && !pays(1, [512, 768, 256]));
         assert!(!pays_in_thirds(DType::F64, 1, [4096; 3], &H200));
         assert!(!pays_in_thirds(DType::F32, 1, [4096; 3], &Target { capability: 80, ..H200 }));
         assert!(!pays_in_thirds(DType::F32, 1, [4096; 3], &Target { capability: 100, ..H200 }));
@@ -190,6 +235,21 @@ mod tests {
         assert!(!pays([128, 768, 768], &rows) && !pays([8192; 3], &rows));
         assert!((1..1024).all(|length| !pays([8 * length, 768, 3072], &rows)));
         assert!(!pays([4096, 3072, 768], &Access { address: 2, ..rows.clone() }));
+    }
+
+    #[test]
+    fn what_is_left_behind_whole_rounds_of_tiles_is_shared() {
+        let parts = |extents| THIRDS.parts(192, &axes_of(1, extents), &H200);
+        let tile = 128 * 192 * 4;
+        // 24 tiles for 132 blocks: each has shares of 6 blocks, or of 7 that begin within it.
+        assert_eq!(parts([768, 768, 4096]), Some((24 * 7 * tile, 24 * 8)));
+        // 704 tiles are 5 rounds and 44 more.
+        assert_eq!(parts([4096; 3]), Some((44 * 5 * tile, 44 * 8)));
+        // Nothing is left, and little is not shared.
+        assert_eq!(parts([128 * 132, 192, 4096]), None);
+        assert_eq!(parts([768, 768, 128]), None);
+        let launch = launch_thirds(&axes_of(1, [768, 768, 4096]), 192, &H200);
+        assert_eq!((launch.blocks, launch.counters), (132, 192));
     }
 
     #[test]
