@@ -132,7 +132,7 @@ fn attentions(plan: &Plan, fused: &Fused, part: Part) -> Vec<Variant> {
         outer: BATCH_AXES + 2,
         inner: 0,
         vec: 1,
-        steps: vec![Step::Apart; operands],
+        steps: vec![if part == Part::Drops { Step::Next } else { Step::Apart }; operands],
         wide: groups == 1,
         walk: Walk::Attention { part, depth, columns, groups, keys, is_causal: true },
     };

@@ -1663,7 +1663,7 @@ struct fuse_kept {
     }
 };
 
-// Draws all of that, a word a thread.
+// Draws all of that, a word a thread. `keep` is asked for four neighbours along a row, each with its number.
 template <class KEEP> static __device__ __forceinline__ void fuse_draw_kept(const KEEP& keep, unsigned* to, const fuse_attention_shape& shape)
 {
     const int rows = fuse_kept::rows(shape), words = fuse_kept::words(shape);
@@ -1675,7 +1675,7 @@ template <class KEEP> static __device__ __forceinline__ void fuse_draw_kept(cons
 #pragma unroll 1
     for (int j = 0; j < 32; j += 4)
 #pragma unroll
-        for (int k = 0; k < 4; ++k) bits |= (unsigned)(keep(batch, m, min(n + j + k, (int)shape.n - 1)) ? 1 : 0) << (j + k);
+        for (int k = 0; k < 4; ++k) bits |= (unsigned)(keep(batch, m, min(n + j + k, (int)shape.n - 1), k) ? 1 : 0) << (j + k);
     to[at] = bits;
 }
 

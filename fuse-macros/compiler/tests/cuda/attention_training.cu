@@ -1786,7 +1786,7 @@ struct fuse_kept {
     }
 };
 
-// Draws all of that, a word a thread.
+// Draws all of that, a word a thread. `keep` is asked for four neighbours along a row, each with its number.
 template <class KEEP> static __device__ __forceinline__ void fuse_draw_kept(const KEEP& keep, unsigned* to, const fuse_attention_shape& shape)
 {
     const int rows = fuse_kept::rows(shape), words = fuse_kept::words(shape);
@@ -1798,7 +1798,7 @@ template <class KEEP> static __device__ __forceinline__ void fuse_draw_kept(cons
 #pragma unroll 1
     for (int j = 0; j < 32; j += 4)
 #pragma unroll
-        for (int k = 0; k < 4; ++k) bits |= (unsigned)(keep(batch, m, min(n + j + k, (int)shape.n - 1)) ? 1 : 0) << (j + k);
+        for (int k = 0; k < 4; ++k) bits |= (unsigned)(keep(batch, m, min(n + j + k, (int)shape.n - 1), k) ? 1 : 0) << (j + k);
     to[at] = bits;
 }
 
@@ -4282,12 +4282,12 @@ extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1)) k0_attenti
     const unsigned long long seed,
     const unsigned long long offset0) {
     fuse_behind();
-    fuse_draw<1, 2> draw0(seed, offset0);
-    // What is kept of query m and key n.
-    const auto keeps = [&](const int (&batch)[3], const int m, const int n) -> bool {
+    fuse_draw<4, STEP_1> draw0(seed, offset0);
+    // What is kept, v-th of four, of query m and key n.
+    const auto keeps = [&](const int (&batch)[3], const int m, const int n, const int v) -> bool {
         const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
         const long long position = position_ptr + fuse_offset(at, position_strides);
-        const float uniform = (float)draw0.uniform(position, 0);
+        const float uniform = (float)draw0.uniform(position, v);
         const bool ge = uniform >= 0.1f;
         return ge;
     };

@@ -1,7 +1,7 @@
 //! Attention in one kernel, and its way back in two: what becomes of scores and weights; how blocks go through them stands in
 //! the helpers.
 
-use super::map::{draws, one_element, prologue};
+use super::map::{declare_draws, draws, one_element, prologue};
 use super::params::attention_parameters;
 use super::scope::{Reach, Scope};
 use super::signature;
@@ -34,9 +34,11 @@ fn write_drops(w: &mut Writer, scope: &Scope<'_>, fused: &Fused) {
     let [keeps, _] = drops.expect("the scheduler draws what is dropped");
     let parameters = attention_parameters(scope, fused, Part::Drops, [""; 2]);
     w.block(signature(scope, "128 * (HEAD_GROUPS + 1)", &parameters), |w| {
-        prologue(w, scope, &Program { given: "product" });
-        w.lines(draws(scope));
-        write_keeps(w, scope, keeps);
+        prologue(w, scope, &Program { given: "product", point: "v" });
+        declare_draws(w, scope, &scope.kernel.ids().collect::<Vec<_>>(), "4");
+        let keeps =
+            Lambda { name: "keeps", about: "is kept, v-th of four,", given: &[], value: Some(keeps), drops: None };
+        write_program_at(w, scope, &keeps, ", const int v");
         w.line("fuse_draw_kept(keeps, of_kept, shape);");
     });
 }
@@ -53,7 +55,7 @@ fn write_products(w: &mut Writer, scope: &Scope<'_>, fused: &Fused, part: Part) 
     };
     let parameters = attention_parameters(scope, fused, part, [element, written]);
     w.block(signature(scope, "128 * (HEAD_GROUPS + 1), 1", &parameters), |w| {
-        prologue(w, scope, &Program { given: "product" });
+        prologue(w, scope, &Program { given: "product", point: "0" });
         w.lines(draws(scope));
         let is_drawn = fused.drops().is_some();
         if let Some([keeps, _]) = lambdas.iter().find_map(|lambda| lambda.drops).filter(|_| !is_drawn) {
@@ -157,15 +159,21 @@ fn write_lambda(w: &mut Writer, scope: &Scope<'_>, lambda: &Lambda, is_drawn: bo
 }
 
 fn write_program(w: &mut Writer, scope: &Scope<'_>, lambda: &Lambda) {
+    write_program_at(w, scope, lambda, "");
+}
+
+/// The same with a parameter more.
+fn write_program_at(w: &mut Writer, scope: &Scope<'_>, lambda: &Lambda, more: &str) {
     w.line(format!("// What {} of query m and key n.", lambda.about));
     let given: String = lambda.given.iter().map(|name| format!("const float {name}, ")).collect();
-    let head = format!("const auto {} = [&](const int (&batch)[3], {given}const int m, const int n)", lambda.name);
+    let head =
+        format!("const auto {} = [&](const int (&batch)[3], {given}const int m, const int n{more})", lambda.name);
     let result = if lambda.given.is_empty() { "bool" } else { "float" };
     w.line(format!("{head} -> {result} {{"));
     w.indented(|w| {
         let first = lambda.given.first().copied().unwrap_or_default();
         let Some(value) = lambda.value else { return w.line(format!("return {first};")) };
-        let reach = Program { given: first };
+        let reach = Program { given: first, point: if more.is_empty() { "0" } else { "v" } };
         let needed = scope.kernel.needed([value]);
         let walks = scope.phases.walks.first();
         let fresh = walks.into_iter().flat_map(|walk| &walk.fresh).filter(|s| needed[s.0 as usize]);
@@ -180,6 +188,8 @@ fn write_program(w: &mut Writer, scope: &Scope<'_>, lambda: &Lambda) {
 struct Program {
     /// What a leaf stands for that the kernel gives.
     given: &'static str,
+    /// Which of the points that draws are made for at a time it is.
+    point: &'static str,
 }
 
 impl Reach for Program {
@@ -201,7 +211,7 @@ impl Reach for Program {
     }
 
     fn point(&self) -> &'static str {
-        "0"
+        self.point
     }
 
     fn product(&self) -> String {

@@ -1,5 +1,6 @@
 //! The variants of attention in one kernel, and of its way back in two: how large their tiles are.
 
+use super::variant::step;
 use super::{Access, Arg, BATCH_AXES, Geometry, Launch, Step, Target, Variant, Walk, arguments, ceil_div};
 use crate::plan::{Expr, Fused, Kernel, LeafSource, Level, StmtId};
 use crate::types::DType;
@@ -163,7 +164,9 @@ impl Variant {
         if part == Part::Drops {
             let is_there =
                 target.capability == 90 && [m, n, heads].iter().all(|&extent| extent > 0 && extent < 1 << 30);
-            return is_there.then(|| of_attention(part, [0; 2], (1, 0), fused, axes));
+            let along = BATCH_AXES + 1;
+            let steps = axes.operands.iter().map(|operand| step(operand, along)).collect();
+            return is_there.then(|| Variant { steps, ..of_attention(part, [0; 2], (1, 0), fused, axes) });
         }
         let read = part.matrices().0.len();
         let bytes = matrices[0].bytes;

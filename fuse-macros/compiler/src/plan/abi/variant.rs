@@ -53,6 +53,9 @@ pub struct Launch {
     pub counters: usize,
 }
 
+/// With fewer blocks column sums wait for memory rather than read it: 4096 x 768 halves took 7.4 us on an H200 in 96.
+const ENOUGH_COLUMN_BLOCKS: i64 = 256;
+
 impl Variant {
     /// The variant for collapsed axes.
     pub fn choose(kernel: &Kernel, axes: &Geometry, target: &Target) -> Variant {
@@ -176,10 +179,7 @@ impl Variant {
                 let blocks = ceil_div(len, BLOCK).max(1);
                 ceil_div(blocks, ceil_div(blocks, LANES))
             }
-            (Kind::Column, _) => {
-                let chunk = ceil_div(ceil_div(len, ceil_div(len, 256).clamp(1, 256)), 256).max(1) * 256;
-                ceil_div(len, chunk).max(1)
-            }
+            (Kind::Column, _) => column_chunks(len),
             _ => 1,
         }
     }
@@ -277,11 +277,19 @@ fn tile_vec(axes: &Geometry, steps: &[Step], widest: u32) -> u32 {
     vec
 }
 
-/// At most 4 columns a thread, for the shared memory they join in, and few enough that a tile has columns for all threads.
+/// At most 4 columns a thread, for the shared memory they join in, few enough that a tile has columns for all threads, and that
+/// there are enough blocks.
 fn columns_vec(axes: &Geometry, widest: u32) -> u32 {
+    let blocks = |vec: u32| ceil_div(axes.rows(), i64::from(vec * TILE_COLUMNS)) * column_chunks(axes.len());
     let mut vec = widest.min(4);
-    while vec > 1 && axes.rows() < i64::from(vec * TILE_COLUMNS) {
+    while vec > 1 && (axes.rows() < i64::from(vec * TILE_COLUMNS) || blocks(vec) < ENOUGH_COLUMN_BLOCKS) {
         vec /= 2;
     }
     vec
+}
+
+/// The chunks of the canonical order of columns of so many rows.
+fn column_chunks(len: i64) -> i64 {
+    let chunk = ceil_div(ceil_div(len, ceil_div(len, 256).clamp(1, 256)), 256).max(1) * 256;
+    ceil_div(len, chunk).max(1)
 }
