@@ -31,15 +31,17 @@ pub struct Lower<'g> {
     kept: HashSet<Val>,
     /// Draw numbers by node, in program order.
     draws: HashMap<u32, u32>,
+    /// Buffers whose parts are copied to their places.
+    joined: Vec<BufId>,
     /// Steps of the groups lowered so far, last first.
     steps: Vec<Vec<Step>>,
 }
 
-/// Lowers the groups of a graph.
+/// Lowers the groups of a graph; gives as well the buffers whose parts are copied to their places.
 ///
 /// What a value costs to compute again depends on what else is stored, which is known only at the end. So this is done
 /// twice, and the second time knows what the first one stored.
-pub fn run(groups: &Groups<'_>) -> Plan {
+pub fn run(groups: &Groups<'_>) -> (Plan, Vec<BufId>) {
     let mut first = Lower::new(groups);
     first.lower();
     let mut second = Lower::new(groups);
@@ -64,6 +66,7 @@ impl<'g> Lower<'g> {
             readers: readers(groups),
             kept: HashSet::new(),
             draws: HashMap::new(),
+            joined: Vec::new(),
             steps: Vec::new(),
         };
         lower.plan.checks = graph.checks.iter().map(|(node, check)| lower.check(*node, check.clone())).collect();
@@ -335,6 +338,7 @@ impl<'g> Lower<'g> {
             let to = place(start.clone(), extent(src));
             return vec![self.copy(base, Operand { buf, views: vec![] }), self.copy(src, to)];
         }
+        self.joined.push(buf);
         let mut start = Dim::Const(0);
         let mut steps = Vec::new();
         for &arg in &info.args {
@@ -370,7 +374,7 @@ impl<'g> Lower<'g> {
         vec![first, Step::Kernel(builder.finish())]
     }
 
-    fn finish(mut self) -> Plan {
+    fn finish(mut self) -> (Plan, Vec<BufId>) {
         let stored = |val: Val| {
             let buf = self.bufs.get(&val).map(|buf| &self.plan.bufs[buf.0 as usize]);
             buf.is_some_and(|buf| buf.class == BufClass::Temp)
@@ -379,7 +383,7 @@ impl<'g> Lower<'g> {
         self.plan.decisions.extend(missed);
         self.steps.reverse();
         self.plan.steps = self.steps.into_iter().flatten().collect();
-        self.plan
+        (self.plan, self.joined)
     }
 }
 

@@ -13,6 +13,7 @@ mod missed;
 mod names;
 mod prepare;
 mod prune;
+mod sink;
 mod spill;
 #[cfg(test)]
 mod tests;
@@ -35,8 +36,9 @@ pub struct Options {
 pub fn run(graph: &Graph, options: Options) -> Plan {
     let graph = prepare::run(graph.clone());
     let groups = groups::Groups::build(&graph);
-    let plan = lower::run(&groups);
+    let (plan, joined) = lower::run(&groups);
     let plan = together::run(plan);
+    let plan = sink::run(plan, &joined);
     let plan = names::run(plan);
     let plan = buffers::run(plan);
     let mut plan = attention::run(plan);

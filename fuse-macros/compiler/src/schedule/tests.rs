@@ -331,3 +331,37 @@ fn a_gather_under_a_reshape_is_stored() {
     let mut leaves = gathered.flat_map(|k| &k.leaves).filter(|leaf| leaf.indexed.is_some());
     assert!(leaves.all(|leaf| !leaf.views.iter().any(|view| matches!(view, View::Reshape(_)))));
 }
+
+/// Products of heads, turned and joined along the last axis, are written to their parts of it; one that is joined twice is copied.
+#[test]
+fn products_are_written_where_they_are_joined() {
+    let joined = |twice: bool| {
+        plan(|g| {
+            let [x, y] = ["x", "y"].map(|name| g.input(name, F32, 4));
+            let heads = |g: &mut Graph, a: Val, b: Val| {
+                let turned = g.push(Op::named("transpose"), &[b], vec![Attr::Int(-2), Attr::Int(-1)]);
+                let product = op(g, "matmul", &[a, turned]);
+                let by_rows = g.push(Op::named("permute"), &[product], vec![Attr::Ints(vec![0, 2, 1, 3])]);
+                let ty = g.ty(by_rows).clone();
+                let wide = Dim::mul(ty.dims[2].clone(), ty.dims[3].clone());
+                g.push(
+                    Op::named("reshape"),
+                    &[by_rows],
+                    vec![Attr::Dims(vec![ty.dims[0].clone(), ty.dims[1].clone(), wide])],
+                )
+            };
+            let first = heads(g, x, y);
+            let second = if twice { first } else { heads(g, x, x) };
+            vec![g.push(Op::named("cat"), &[first, second], vec![Attr::Int(2)])]
+        })
+    };
+    let once = joined(false);
+    assert_eq!(steps(&once), ["Matmul k0_matmul", "Matmul k1_matmul"]);
+    for step in &once.steps {
+        let Step::Matmul(matmul) = step else { panic!("{step:?}") };
+        let to = &matmul.lib.product;
+        assert!(to.buf == once.outs[0].buf && matches!(to.views[0], View::Slice { axis: 2, .. }), "{to:?}");
+        assert_eq!(matmul.epilogue.stores[0].to, *to);
+    }
+    assert_eq!(steps(&joined(true)).len(), 3);
+}

@@ -1,0 +1,130 @@
+//! Lets what is joined be written where it is joined.
+//!
+//! A join copies each operand to its place. An operand that a step of its own makes, and nothing but the copy reads, is written to
+//! that place at once, so that the copy and the memory between them are saved: the gradients of queries, keys and values become the
+//! three parts of one projection's gradient.
+
+use super::buffers::touched;
+use super::frame::dims_after;
+use super::views::normal;
+use crate::plan::{BufClass, BufId, Expr, Kernel, Kind, LeafSource, Level, Operand, Plan, Step, View};
+use crate::types::Dim;
+
+/// Drops the copies to these buffers, whose parts do not overlap, that their operands can do without.
+pub fn run(mut plan: Plan, joined: &[BufId]) -> Plan {
+    let mut step = 0;
+    while step < plan.steps.len() {
+        match Sunk::at(&plan, step, joined) {
+            Some(sunk) => {
+                sunk.redirect(&mut plan);
+                plan.steps.remove(step);
+            }
+            None => step += 1,
+        }
+    }
+    plan
+}
+
+/// A copy that is not needed.
+struct Sunk {
+    /// The step that makes what is copied.
+    writer: usize,
+    from: BufId,
+    /// Where it is wanted, in the extents it has.
+    to: Operand,
+}
+
+impl Sunk {
+    fn at(plan: &Plan, step: usize, joined: &[BufId]) -> Option<Sunk> {
+        let Step::Kernel(copy) = &plan.steps[step] else { return None };
+        let (from, views, to) = copied(copy).filter(|(.., to)| joined.contains(&to.buf))?;
+        let buf = &plan.bufs[from.0 as usize];
+        let mut others =
+            (0..plan.steps.len()).filter(|other| *other != step && touched(&plan.steps[*other]).contains(&from));
+        let (Some(writer), None) = (others.next(), others.next()) else { return None };
+        let fits = buf.class == BufClass::Temp
+            && buf.ty.dtype == plan.bufs[to.buf.0 as usize].ty.dtype
+            && writer < step
+            && writes_only(&plan.steps[writer], from);
+        let back = undone(&buf.ty.dims, views).filter(|_| fits)?;
+        Some(Sunk { writer, from, to: Operand { buf: to.buf, views: [to.views.as_slice(), &back].concat() } })
+    }
+
+    fn redirect(&self, plan: &mut Plan) {
+        let dims = plan.bufs[self.to.buf.0 as usize].ty.dims.clone();
+        let move_to = |operand: &mut Operand| {
+            if operand.buf == self.from {
+                let views = [self.to.views.as_slice(), &operand.views].concat();
+                *operand = Operand { buf: self.to.buf, views: normal(&dims, &views) };
+            }
+        };
+        let in_kernel = |kernel: &mut Kernel| kernel.stores.iter_mut().for_each(|store| move_to(&mut store.to));
+        match &mut plan.steps[self.writer] {
+            Step::Kernel(kernel) => in_kernel(kernel),
+            Step::Matmul(matmul) => {
+                move_to(&mut matmul.lib.product);
+                in_kernel(&mut matmul.epilogue);
+                matmul.lib.rest.iter_mut().for_each(in_kernel);
+            }
+        }
+    }
+}
+
+/// What a kernel that only copies reads and writes.
+fn copied(kernel: &Kernel) -> Option<(BufId, &[View], &Operand)> {
+    let ([leaf], [stmt], [store]) = (&kernel.leaves[..], &kernel.stmts[..], &kernel.stores[..]) else { return None };
+    let LeafSource::Buf(from) = leaf.source else { return None };
+    let is_copy = kernel.kind == Kind::Map
+        && stmt.expr == Expr::Load(0)
+        && leaf.level == Level::Elem
+        && leaf.indexed.is_none()
+        && store.scatter.is_none();
+    is_copy.then_some((from, &leaf.views, &store.to))
+}
+
+/// Whether a step writes a buffer and does not read it, other than behind a product by the library.
+fn writes_only(step: &Step, buf: BufId) -> bool {
+    let reads = |kernel: &Kernel| kernel.leaves.iter().any(|leaf| leaf.source == LeafSource::Buf(buf));
+    let writes = |kernel: &Kernel| kernel.stores.iter().filter(|store| store.to.buf == buf).count();
+    match step {
+        Step::Kernel(kernel) => {
+            !reads(kernel) && writes(kernel) == 1 && kernel.stores.iter().all(|s| s.scatter.is_none())
+        }
+        Step::Matmul(m) => {
+            let rest_reads = m.lib.rest.as_ref().is_some_and(reads);
+            let by_library = m.lib.product.buf == buf && m.lib.rest.is_none();
+            let after = m.lib.product.buf != buf && m.lib.rest.is_some();
+            !reads(&m.epilogue) && !rest_reads && (by_library || after) && writes(&m.epilogue) == 1
+        }
+    }
+}
+
+/// Views that undo others, if none of these drops or repeats elements, and none that undoes a reshape has to merge axes.
+fn undone(dims: &[Dim], views: &[View]) -> Option<Vec<View>> {
+    let mut at = dims.to_vec();
+    let mut back = Vec::new();
+    for view in views {
+        back.push(match view {
+            View::Permute(order) => {
+                let mut inverse = vec![0; order.len()];
+                order.iter().enumerate().for_each(|(k, &axis)| inverse[axis as usize] = k as u32);
+                View::Permute(inverse)
+            }
+            View::Unsqueeze(axis) => View::Squeeze(*axis),
+            View::Squeeze(axis) => View::Unsqueeze(*axis),
+            View::Reshape(to) if merges(&at, to) => View::Reshape(at.clone()),
+            _ => return None,
+        });
+        at = dims_after(&at, std::slice::from_ref(view));
+    }
+    back.reverse();
+    Some(back)
+}
+
+/// Whether a reshape makes one axis of several neighbours and leaves the others.
+fn merges(from: &[Dim], to: &[Dim]) -> bool {
+    let before = std::iter::zip(from, to).take_while(|(a, b)| a == b).count();
+    let (from, to) = (&from[before..], &to[before..]);
+    let behind = std::iter::zip(from.iter().rev(), to.iter().rev()).take_while(|(a, b)| a == b).count();
+    to.len() <= behind + 1 && from.len() >= to.len()
+}
