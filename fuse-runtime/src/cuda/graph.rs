@@ -233,8 +233,8 @@ impl Graph {
 }
 
 impl Context {
-    /// Whether kernels of a graph can be started before those they wait for are done; `FUSE_WITHOUT=overlap` has none started so.
-    fn starts_early(&self) -> bool {
+    /// Whether kernels can be started before those they wait for are done; `FUSE_WITHOUT=overlap` has none started so.
+    pub(super) fn starts_early(&self) -> bool {
         let facts = self.facts();
         facts.driver_version >= SINCE && facts.target().capability >= 90 && !is_without("overlap")
     }

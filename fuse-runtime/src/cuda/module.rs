@@ -31,6 +31,8 @@ struct Loaded {
     args_len: Option<usize>,
     /// Whether it waits by itself for the kernel before it.
     waits: bool,
+    /// Whether a stream may start it early for that.
+    starts_early: bool,
     /// Whether the limit of dynamic shared memory was raised.
     raised: AtomicBool,
 }
@@ -67,7 +69,8 @@ impl Function {
     pub(super) fn unloaded(entry: &str) -> Function {
         let (entry, raised) = (entry.into(), AtomicBool::new(false));
         let handle = std::ptr::null_mut();
-        Function(Arc::new(Loaded { entry, handle, fixed_shared: 0, args_len: None, waits: false, raised }))
+        let (waits, starts_early) = (false, false);
+        Function(Arc::new(Loaded { entry, handle, fixed_shared: 0, args_len: None, waits, starts_early, raised }))
     }
 }
 
@@ -121,7 +124,8 @@ impl Context {
         // A kernel may have several bodies, of which the variant has picked one.
         let own = own_text(source, entry);
         let waits = own.matches(WAITS).count() >= own.matches("__global__").count();
-        real.load(code, entry, self.facts().driver_version, own.contains(WAITS) && waits)
+        let waits = own.contains(WAITS) && waits;
+        real.load(code, entry, self.facts().driver_version, [waits, waits && self.starts_early()])
     }
 
     /// Launches `f` on the stream; `shared` is the dynamic shared memory of a block in bytes. An empty grid is no launch.
@@ -162,7 +166,7 @@ impl Context {
 
 impl Real {
     /// Loads a cubin for good and finds the kernel in it.
-    pub(super) fn load(&self, cubin: &[u8], entry: &str, driver_version: u32, waits: bool) -> Result<Function> {
+    pub(super) fn load(&self, cubin: &[u8], entry: &str, driver_version: u32, early: [bool; 2]) -> Result<Function> {
         self.make_current()?;
         let name = CString::new(entry).expect("the name of a kernel is an identifier");
         let (mut module, mut handle) = (std::ptr::null_mut(), std::ptr::null_mut());
@@ -176,7 +180,8 @@ impl Real {
         check(unsafe { sys::cuFuncGetAttribute(&mut fixed, which, handle) }, format_args!("inspect `{entry}`"))?;
         let (fixed_shared, args_len) = (fixed.unsigned_abs(), args_len(handle, driver_version));
         let (entry, raised) = (entry.into(), AtomicBool::new(false));
-        Ok(Function(Arc::new(Loaded { entry, handle, fixed_shared, args_len, waits, raised })))
+        let [waits, starts_early] = early;
+        Ok(Function(Arc::new(Loaded { entry, handle, fixed_shared, args_len, waits, starts_early, raised })))
     }
 
     fn launch(
@@ -193,11 +198,38 @@ impl Real {
         let mut extra = packed(bytes, &mut len);
         let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
         let (stream, no_list, extra) = (context.stream(self), std::ptr::null_mut(), extra.as_mut_ptr());
-        // SAFETY: function and stream belong to the current context. The driver copies the arguments before it returns;
-        // their length was compared above, and the caller vouches for their meaning.
-        let status = unsafe { sys::cuLaunchKernel(handle, gx, gy, gz, bx, by, bz, shared, stream, no_list, extra) };
+        let status = if f.0.starts_early {
+            let mut early = early();
+            let config = sys::CUlaunchConfig {
+                gridDimX: gx,
+                gridDimY: gy,
+                gridDimZ: gz,
+                blockDimX: bx,
+                blockDimY: by,
+                blockDimZ: bz,
+                sharedMemBytes: shared,
+                hStream: stream,
+                attrs: &mut early,
+                numAttrs: 1,
+            };
+            // SAFETY: as below, and the configuration lives.
+            unsafe { sys::cuLaunchKernelEx(&config, handle, no_list, extra) }
+        } else {
+            // SAFETY: function and stream belong to the current context. The driver copies the arguments before it returns;
+            // their length was compared above, and the caller vouches for their meaning.
+            unsafe { sys::cuLaunchKernel(handle, gx, gy, gz, bx, by, bz, shared, stream, no_list, extra) }
+        };
         check(status, format_args!("launch `{}` with grid {grid:?}, block {block:?}, shared {shared}", f.entry()))
     }
+}
+
+/// Has a kernel of ours started before the one in front of it in the stream is done; it waits for that itself.
+fn early() -> sys::CUlaunchAttribute {
+    // SAFETY: a struct of numbers may be zero until it is filled.
+    let mut attribute: sys::CUlaunchAttribute = unsafe { std::mem::zeroed() };
+    attribute.id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attribute.value.programmaticStreamSerializationAllowed = 1;
+    attribute
 }
 
 /// Packed arguments as the driver takes them; `len` is how long they are, and both have to live until it has.

@@ -213,6 +213,30 @@ fn floats_on_tensor_cores_may_be_of_any_size() {
     );
 }
 
+/// Few tiles of many inner positions, and some that are left behind a round of whole ones; each call gives the same bits.
+#[test]
+fn thirds_whose_tiles_are_shared() {
+    for (batches, [m, n, k]) in
+        [(1, [300, 210, 8200]), (1, [768, 192, 4096]), (3, [130, 70, 6000]), (1, [1541, 2304, 1024])]
+    {
+        let (a, b) = (noise(F32, &[batches, m, k]), noise(F32, &[batches, k, n]));
+        compare_in_thirds(&a, &turned(&b), &format!("{batches} of {m}x{n}x{k}"));
+        let Ok(cuda) = Device::cuda(0) else { return };
+        let (case, inputs) = (product(&a, &b), [a.clone(), b.clone()]);
+        let run = || on_tensor_cores(|| call(&case, &case.program(), &inputs, cuda)).unwrap().remove(0);
+        let first = values(&run());
+        assert!((0..3).all(|_| values(&run()) == first), "{m}x{n}x{k} is not always the same");
+    }
+    // One share has what parts do not hold, the others do not.
+    let k = 4100;
+    let strange = |x, n| match n % k {
+        77 => f32::INFINITY,
+        2000 => x * 1e-38,
+        _ => x,
+    };
+    compare_in_thirds(&floats(&[200, k], strange), &noise(F32, &[k, 96]), "strange values in one share");
+}
+
 #[test]
 fn few_rows_are_computed_in_strips() {
     for dtype in [F32, F64, I32, I64] {
