@@ -18,6 +18,7 @@ mod share;
 mod texts;
 mod variant;
 mod walk;
+mod warps;
 
 pub use ahead::{MOST_AHEAD, ahead, ahead_of_product};
 pub use attention::{Part, attention_arguments, attention_shape, drops, is_given, is_given_value};
@@ -154,7 +155,8 @@ pub fn arguments(kernel: &Kernel) -> Vec<Arg> {
     args
 }
 
-/// What the blocks of a strip leave for the last of them, in a matmul template; its epilogue has no reductions.
+/// What blocks leave for the last of them: those of a strip in a matmul template, whose epilogue has no reductions, and those of a
+/// tile in attention.
 pub const PARTS: Arg = Arg::Partial(StmtId(0));
 
 /// The arguments of a matmul template: the matrices, then those of its epilogue, whose outer extents are the batch axes, m and

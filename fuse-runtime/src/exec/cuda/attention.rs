@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::exec::buffers::Buffers;
 use crate::log::{self, Topic};
 use crate::raw::RawTensor;
-use fuse_compiler::plan::abi::{Access, BATCH_AXES, Geometry, Part, Variant};
+use fuse_compiler::plan::abi::{Access, BATCH_AXES, Geometry, Part, Target, Variant};
 use fuse_compiler::plan::{BufId, Fused, FusedBack, Kernel, Operand, Plan};
 use fuse_compiler::types::DType;
 use std::sync::LazyLock;
@@ -133,9 +133,9 @@ impl Heads {
         buffers: &mut Buffers<'_>,
     ) -> Result<Option<Heads>> {
         let (scores, _, values) = fused.steps.steps(plan);
-        let target = call.context.facts().target();
+        let target = target_of_attention(call);
         let has_kernel = values.dtype.is_half() || values.dtype == DType::F32;
-        if !has_kernel || !uses_kernels() || target.capability != 90 || scores.batch.len() > BATCH_AXES {
+        if !has_kernel || !uses_kernels() || target.capability < 80 || scores.batch.len() > BATCH_AXES {
             return Ok(None);
         }
         let [m, n, depth] = [&scores.m, &scores.n, &scores.k].map(|dim| call.sizes.value(dim));
@@ -177,6 +177,13 @@ impl Heads {
 fn uses_kernels() -> bool {
     static USED: LazyLock<bool> = LazyLock::new(|| !is_without("attention"));
     *USED
+}
+
+/// What the choice of a kernel of attention may know of the device; `FUSE_WITHOUT=wgmma` leaves Hopper the kernels of other devices.
+pub(super) fn target_of_attention(call: &CudaCall<'_>) -> Target {
+    static USED: LazyLock<bool> = LazyLock::new(|| !is_without("wgmma"));
+    let target = call.context.facts().target();
+    if *USED { target } else { Target { capability: target.capability.min(89), ..target } }
 }
 
 /// The matrices that a kernel of attention reads, and whether their columns are the rows it wants; and those it writes.

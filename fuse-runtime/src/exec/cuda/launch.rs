@@ -1,6 +1,7 @@
 //! One launch of a generated kernel.
 
 use super::ahead::Ahead;
+use super::attention::target_of_attention;
 use super::bind::{Bound, bind};
 use super::call::CudaCall;
 use super::kernel_id::KernelId;
@@ -236,7 +237,7 @@ impl Prepared {
 
     /// A launch of attention over the axes that [`Variant::attention`] takes.
     fn attention(call: &CudaCall<'_>, fused: &Fused, part: abi::Part, axes: &Geometry, often: bool) -> Result<Self> {
-        let (kernel, target) = (part.program(fused), call.context.facts().target());
+        let (kernel, target) = (part.program(fused), target_of_attention(call));
         let best = Variant::attention(fused, part, axes, &target).expect("it was asked before");
         let Choice { variant, may_change } = call.functions.text(call, kernel, &best, axes, often);
         let launch = variant.launch_attention(axes, &target);
@@ -267,7 +268,7 @@ impl Prepared {
             Arg::LeftStrides => longs(strides_of(matrices)),
             Arg::RightStrides => longs(strides_of(matrices + 1)),
             Arg::Heads(k) => longs(strides_of(matrices + k as usize)),
-            Arg::Attention => Part::Packed(abi::attention_shape(variant, axes), 8),
+            Arg::Attention => Part::Packed(abi::attention_shape(variant, axes, &target_of_attention(call)), 8),
             Arg::Product => longs(&[axes.outer.as_slice(), &axes.inner].concat()),
             open => Part::Open(open),
         };

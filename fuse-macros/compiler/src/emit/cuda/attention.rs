@@ -54,7 +54,7 @@ fn write_products(w: &mut Writer, scope: &Scope<'_>, fused: &Fused, part: Part) 
         of.flat_map(|lambda| lambda.value).all(|value| is_given_value(scope.kernel, value)).to_string()
     };
     let parameters = attention_parameters(scope, fused, part, [element, written]);
-    w.block(signature(scope, "128 * (HEAD_GROUPS + 1), 1", &parameters), |w| {
+    w.block(signature(scope, "HEAD_THREADS, 1", &parameters), |w| {
         prologue(w, scope, &Program { given: "product", point: "0" });
         w.lines(draws(scope));
         let is_drawn = fused.drops().is_some();
@@ -76,13 +76,24 @@ fn write_products(w: &mut Writer, scope: &Scope<'_>, fused: &Fused, part: Part) 
             Part::Keys => ("fuse_attention_dkv", format!("{}, {score}, {weight}", fused.is_causal)),
         };
         let sizes = "HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS";
-        w.line(format!("typedef {name}<{element}, {written}, {sizes}, {choices}> attend;"));
+        let by_groups = format!("typedef {name}<{element}, {written}, {sizes}, {choices}> attend;");
+        if part == Part::Forward && has_warps(values.dtype, fused) {
+            let choices = format!("{}, {}, {score}, {weight}", fused.is_causal, fused.empty_is_zero);
+            let sizes = "HEAD_DEPTH, HEAD_COLUMNS, HEAD_ROWS, HEAD_KEYS, HEAD_PIECES";
+            w.line("#if defined(HEAD_ROWS)");
+            w.line(format!("typedef fuse_attention_warps<{element}, {written}, {sizes}, {choices}> attend;"));
+            w.line("#else");
+            w.line(by_groups);
+            w.line("#endif");
+        } else {
+            w.line(by_groups);
+        }
         let (inputs, outputs) = part.matrices();
         let inputs = inputs.iter().map(|name| format!("{{of_{name}, of_{name}_strides}}"));
         let outputs = outputs.iter().map(|name| format!("of_{name}, of_{name}_strides"));
         let rows: &[&str] = match part {
             Part::Queries | Part::Keys => &["of_logs", "of_sums"],
-            _ if fused.back.is_none() => &["nullptr"],
+            _ if fused.back.is_none() => &["parts"],
             _ => &["of_logs"],
         };
         let rows = rows.iter().map(|row| (*row).to_owned());
@@ -94,6 +105,11 @@ fn write_products(w: &mut Writer, scope: &Scope<'_>, fused: &Fused, part: Part) 
         w.line(format!("attend::run({},", matrices.join(", ")));
         w.line(format!("            shape, counters, {factor}, {});", programs.join(", ")));
     });
+}
+
+/// Whether there is a kernel forward by the products of single warps.
+fn has_warps(dtype: DType, fused: &Fused) -> bool {
+    fused.back.is_none() && (dtype.is_half() || dtype.is_generic())
 }
 
 /// The kernel forward of an element type.

@@ -61,6 +61,8 @@ const HELPERS: &[Helper] = helpers! {
     "matrix": "fuse_matrix" "fuse_shape" "fuse_part" "fuse_side" "fuse_packs";
     "product": "fuse_product" "fuse_multiply_add";
     "skinny": "fuse_skinny" "fuse_settle";
+    "multiply_f16": "fuse_multiply_halves fuse_f16";
+    "multiply_bf16": "fuse_multiply_halves fuse_bf16";
     "ring": "fuse_ring" "fuse_lap" "fuse_shared_at";
     "wgmma_groups": "fuse_wgmma_begin";
     "wgmma": "fuse_wgmma" "fuse_pieces";
@@ -80,6 +82,7 @@ const HELPERS: &[Helper] = helpers! {
     "heads": "fuse_heads" "fuse_attention_shape" "fuse_query_tile";
     "head_rows": "fuse_head_row" "fuse_copy_rows" "fuse_left" "fuse_group_turns" "fuse_multiply_across" "fuse_narrow" "fuse_put_row" "fuse_rows_before";
     "drops": "fuse_dropped" "fuse_kept" "fuse_draw_kept" "fuse_multipliers" "fuse_first_if_same";
+    "attention_warps": "fuse_attention_warps";
     "attention": "fuse_attention";
     "attention_back": "fuse_attention_dq" "fuse_attention_dkv";
     "attention_floats": "fuse_attention_floats";

@@ -45,6 +45,7 @@ pub(super) fn attention_parameters(
         Arg::Kept => "const unsigned* of_kept".to_owned(),
         Arg::KeptTo => "unsigned* of_kept".to_owned(),
         Arg::Attention => "const fuse_attention_shape shape".to_owned(),
+        abi::PARTS => "float* parts".to_owned(),
         arg => parameter(scope, arg),
     };
     abi::attention_arguments(fused, part).into_iter().map(text).collect()

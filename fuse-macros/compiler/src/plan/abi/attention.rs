@@ -1,7 +1,8 @@
 //! The variants of attention in one kernel, and of its way back in two: how large their tiles are.
 
 use super::variant::step;
-use super::{Access, Arg, BATCH_AXES, Geometry, Launch, Step, Target, Variant, Walk, arguments, ceil_div};
+use super::warps::{Warps, has_few_rows};
+use super::{Access, Arg, BATCH_AXES, Geometry, Launch, PARTS, Step, Target, Variant, Walk, arguments, ceil_div};
 use crate::plan::{Expr, Fused, Kernel, LeafSource, Level, StmtId};
 use crate::types::DType;
 use serde::{Deserialize, Serialize};
@@ -62,13 +63,15 @@ impl Part {
 /// Queries of a warpgroup.
 const GROUP: i64 = 64;
 /// Threads of a warpgroup.
-const GROUP_THREADS: u32 = 128;
+pub(super) const GROUP_THREADS: u32 = 128;
 /// Blocks of keys, and of values, that are there at a time.
 const STAGES: u32 = 2;
 /// Keys and values that stay in the second cache while queries of several heads read them, in bytes.
 const SECTION: i64 = 32 << 20;
 /// With fewer tiles than this, and more keys than its limit, a kernel would leave most multiprocessors looking on for long.
 const FEW_TILES: i64 = 32;
+/// The same of the kernel whose blocks share the keys of a tile: it takes longer for each.
+const LONG: i64 = 2048;
 
 /// What a kernel takes, by the bytes of an element: halves (`attention.cuh`) and floats (`attention_floats.cuh`).
 struct Limits {
@@ -95,7 +98,7 @@ const WIDEST_BACK: i64 = 128;
 const STAGES_BACK: u32 = 3;
 const ROWS_BACK: u32 = 64;
 
-/// The arguments of a kernel of attention: the matrices, values a row, then those of its program, whose outer extents are
+/// The arguments of a kernel of attention: the matrices, values a row or what blocks exchange, then those of its program, whose outer extents are
 /// the batch axes, m and n.
 pub fn attention_arguments(fused: &Fused, part: Part) -> Vec<Arg> {
     let (read, written) = part.matrices();
@@ -105,7 +108,7 @@ pub fn attention_arguments(fused: &Fused, part: Part) -> Vec<Arg> {
     });
     let rows: &[Arg] = match part {
         Part::Drops => &[Arg::KeptTo],
-        Part::Forward if fused.back.is_none() => &[],
+        Part::Forward if fused.back.is_none() => &[PARTS],
         Part::Forward => &[Arg::LogsTo],
         Part::Queries => &[Arg::Logs, Arg::SumsTo],
         Part::Keys => &[Arg::Logs, Arg::Sums],
@@ -159,14 +162,15 @@ impl Variant {
     pub fn attention(fused: &Fused, part: Part, axes: &Geometry, target: &Target) -> Option<Variant> {
         let matrices = &axes.operands[axes.operands.len() - part.count()..];
         let (&[.., m, n], &[depth, columns]) = (&axes.outer[..], &axes.inner[..]) else { return None };
-        let heads: i64 = axes.outer[..BATCH_AXES].iter().product();
+        let heads = heads(axes);
         let tiles = heads * ceil_div(m, 2 * GROUP);
         if part == Part::Drops {
             let is_there =
                 target.capability == 90 && [m, n, heads].iter().all(|&extent| extent > 0 && extent < 1 << 30);
             let along = BATCH_AXES + 1;
             let steps = axes.operands.iter().map(|operand| step(operand, along)).collect();
-            return is_there.then(|| Variant { steps, ..of_attention(part, [0; 2], (1, 0), fused, axes) });
+            let walk = Walk::Attention { part, depth: 0, columns: 0, groups: 1, keys: 0, is_causal: fused.is_causal };
+            return is_there.then(|| Variant { steps, ..of_attention(part, walk, axes) });
         }
         let read = part.matrices().0.len();
         let bytes = matrices[0].bytes;
@@ -177,12 +181,22 @@ impl Variant {
             (4, false) => FLOATS,
             _ => return None,
         };
-        let is_there = target.capability == 90 && matrices[..read].iter().all(|matrix| matrix.bytes == bytes);
+        // Single warps do it on any device, but leave nothing for a way back.
+        let has_warps = part == Part::Forward && bytes == 2 && fused.back.is_none();
+        let few = |keys: i64| part == Part::Forward && tiles < FEW_TILES && n > keys;
+        let is_there = match has_warps {
+            true => target.capability >= 80,
+            false => target.capability == 90 && !few(limits.keys),
+        };
+        let is_there = is_there && matrices[..read].iter().all(|matrix| matrix.bytes == bytes);
         let fits = |extent: i64| extent > 0 && extent <= limits.widest && extent * bytes as i64 % 16 == 0;
         let small = [m, n, tiles].iter().all(|&extent| extent > 0 && extent < 1 << 30);
-        let few = part == Part::Forward && tiles < FEW_TILES && n > limits.keys;
-        if !is_there || !fits(depth) || !fits(columns) || !small || few || !matrices.iter().all(in_whole_accesses) {
+        if !is_there || !fits(depth) || !fits(columns) || !small || !matrices.iter().all(in_whole_accesses) {
             return None;
+        }
+        if has_warps && (target.capability != 90 || few(LONG) || has_few_rows(axes)) {
+            let walk = Warps::choose(axes, target).walk(fused.is_causal);
+            return Some(of_attention(part, walk, axes));
         }
         let [depth, columns] = [depth, columns].map(padded);
         let widest = depth.max(columns);
@@ -194,15 +208,19 @@ impl Variant {
             Part::Queries => (two_beyond(m), ROWS_BACK),
             Part::Keys => (two_beyond(n), ROWS_BACK),
         };
-        Some(of_attention(part, [depth, columns], (groups, keys), fused, axes))
+        let walk = Walk::Attention { part, depth, columns, groups, keys, is_causal: fused.is_causal };
+        Some(of_attention(part, walk, axes))
     }
 
-    /// The grid of a kernel of attention: as many blocks as run at a time.
+    /// The grid of a kernel of attention: as many blocks as run at a time, by warps as many as there is work for.
     pub fn launch_attention(&self, axes: &Geometry, target: &Target) -> Launch {
+        if let Some((warps, _)) = Warps::of(self.walk) {
+            return warps.launch(axes, target);
+        }
         let Walk::Attention { part, depth, columns, groups, keys, .. } = self.walk else {
             unreachable!("only attention is launched as such")
         };
-        let [tiles, heads, _] = tiling(part, groups, axes, false);
+        let Tiling { tiles, heads, .. } = tiling(part, groups, axes);
         let threads = GROUP_THREADS * (groups + 1);
         if part == Part::Drops {
             let [m, n] = [axes.outer[BATCH_AXES], axes.outer[BATCH_AXES + 1]];
@@ -220,14 +238,7 @@ impl Variant {
 }
 
 /// The variant of a kernel over axes whose operands begin with those of its program.
-fn of_attention(
-    part: Part,
-    [depth, columns]: [u32; 2],
-    (groups, keys): (u32, u32),
-    fused: &Fused,
-    axes: &Geometry,
-) -> Variant {
-    let walk = Walk::Attention { part, depth, columns, groups, keys, is_causal: fused.is_causal };
+fn of_attention(part: Part, walk: Walk, axes: &Geometry) -> Variant {
     let operands = axes.operands[..axes.operands.len() - part.count()].to_vec();
     let steps = vec![Step::Apart; operands.len()];
     let program = Geometry { outer: axes.outer.clone(), inner: vec![], operands };
@@ -261,25 +272,50 @@ fn shared_of_floats(groups: u32, depth: u32) -> u32 {
 }
 
 /// The kernel's `fuse_attention_shape` ([`Arg::Attention`]), aligned to 8 bytes.
-pub fn attention_shape(variant: &Variant, axes: &Geometry) -> Vec<u8> {
-    let Walk::Attention { part, groups, is_causal, .. } = variant.walk else {
-        unreachable!("only attention has such a shape")
-    };
+pub fn attention_shape(variant: &Variant, axes: &Geometry, target: &Target) -> Vec<u8> {
     let extents = axes.outer.iter().chain(&axes.inner);
-    let tiling = tiling(part, groups, axes, is_causal).into_iter().chain([0]);
+    let (tiling, is_causal) = match variant.walk {
+        Walk::Attention { part, groups, is_causal, .. } => (tiling(part, groups, axes), is_causal),
+        walk => {
+            let (warps, is_causal) = Warps::of(walk).expect("only attention has such a shape");
+            (warps.tiling(axes, target), is_causal)
+        }
+    };
+    let Tiling { tiles, heads, splits, folded } = tiling;
+    let counts = [tiles, heads, section(axes, heads, is_causal), splits, folded, 0];
     let bytes = extents.flat_map(|extent| extent.to_ne_bytes());
-    bytes.chain(tiling.flat_map(|count| (count as i32).to_ne_bytes())).collect()
+    bytes.chain(counts.into_iter().flat_map(|count| (count as i32).to_ne_bytes())).collect()
 }
 
-/// Tiles of queries or keys a head, heads, and how many of them are worked on at a time: where the number of keys differs from tile
-/// to tile, as many as the cache holds, else one after the other.
-fn tiling(part: Part, groups: u32, axes: &Geometry, is_causal: bool) -> [i64; 3] {
-    let (heads, [m, n]) =
-        (axes.outer[..BATCH_AXES].iter().product::<i64>(), [BATCH_AXES, BATCH_AXES + 1].map(|k| axes.outer[k]));
-    let bytes = element_bytes(axes) as i64 * n * axes.inner.iter().sum::<i64>();
-    let section = if is_causal { (SECTION / bytes.max(1)).clamp(1, heads.max(1)) } else { 1 };
-    let rows = if part == Part::Keys { n } else { m };
-    [ceil_div(rows, GROUP * i64::from(groups)), heads, section]
+/// How the work of a call is shared among blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tiling {
+    /// Tiles of queries or keys a head.
+    pub tiles: i64,
+    /// Heads, or groups of folded ones.
+    pub heads: i64,
+    /// Blocks that share the keys of a tile.
+    pub splits: i64,
+    /// Heads of the last batch axis that are rows of one tile.
+    pub folded: i64,
+}
+
+/// Tiles of queries or keys a head, none of which is shared.
+fn tiling(part: Part, groups: u32, axes: &Geometry) -> Tiling {
+    let rows = axes.outer[if part == Part::Keys { BATCH_AXES + 1 } else { BATCH_AXES }];
+    Tiling { tiles: ceil_div(rows, GROUP * i64::from(groups)), heads: heads(axes), splits: 1, folded: 1 }
+}
+
+/// Places of the batch axes.
+pub(super) fn heads(axes: &Geometry) -> i64 {
+    axes.outer[..BATCH_AXES].iter().product()
+}
+
+/// How many heads are worked on at a time: where the number of keys differs from tile to tile, as many as the cache holds, else
+/// one after the other.
+fn section(axes: &Geometry, heads: i64, is_causal: bool) -> i64 {
+    let bytes = element_bytes(axes) as i64 * axes.outer[BATCH_AXES + 1] * axes.inner.iter().sum::<i64>();
+    if is_causal { (SECTION / bytes.max(1)).clamp(1, heads.max(1)) } else { 1 }
 }
 
 /// Rows start at multiples of 16 bytes.
@@ -289,7 +325,7 @@ fn in_whole_accesses(matrix: &Access) -> bool {
 }
 
 /// Elements of a row with zeros behind it: whole rows of 64 or 128 bytes, and sizes that products have.
-fn padded(extent: i64) -> u32 {
+pub(super) fn padded(extent: i64) -> u32 {
     match extent as u32 {
         193.. => 256,
         extent => extent.next_multiple_of(32),
@@ -389,17 +425,18 @@ mod tests {
             };
             sizes.iter().map(&mut text).collect::<HashSet<_>>().len()
         };
-        assert_eq!(count(&[(512, 64), (1, 64), (4096, 64), (64, 64), (1000, 64)]), 1);
-        assert_eq!(count(&[(1, 64), (64, 64), (65, 64), (4096, 64)]), 2, "one warpgroup is slow for many queries");
+        assert_eq!(count(&[(512, 64), (17, 64), (4096, 64), (64, 64), (1000, 64)]), 1);
+        assert_eq!(count(&[(17, 64), (64, 64), (65, 64), (4096, 64)]), 2, "one warpgroup is slow for many queries");
+        assert_eq!(count(&[(512, 64), (1, 64), (16, 64), (5, 64)]), 2, "few queries have another kernel");
         assert_eq!(count(&[(512, 64), (512, 128), (100, 64), (100, 128)]), 2, "heads of another size have others");
     }
 
     #[test]
     fn heads_whose_tiles_differ_share_the_cache() {
         let axes = heads(4096, 4096, 128, 0);
-        assert_eq!(tiling(Part::Forward, 2, &axes, false), [32, 96, 1]);
-        assert_eq!(tiling(Part::Forward, 2, &axes, true), [32, 96, 16]);
-        let shape = attention_shape(&variant(&axes).expect("it has a kernel"), &axes);
-        assert_eq!(shape.len(), 7 * 8 + 4 * 4);
+        assert_eq!(tiling(Part::Forward, 2, &axes), Tiling { tiles: 32, heads: 96, splits: 1, folded: 1 });
+        assert_eq!([false, true].map(|is_causal| section(&axes, 96, is_causal)), [1, 16]);
+        let shape = attention_shape(&variant(&axes).expect("it has a kernel"), &axes, &H200);
+        assert_eq!(shape.len(), 7 * 8 + 6 * 4);
     }
 }

@@ -92,7 +92,7 @@ impl Variant {
     /// The way this variant walks.
     pub fn candidate(&self) -> Candidate {
         let way = match self.walk {
-            Walk::Plain | Walk::Attention { .. } => Way::Plain,
+            Walk::Plain | Walk::Attention { .. } | Walk::Warps { .. } => Way::Plain,
             Walk::Keep { team, .. } => Way::Keep(team),
             Walk::Stream { team } => Way::Stream(team),
             Walk::Resident { .. } => Way::Resident,

@@ -7,6 +7,7 @@
 
 use super::product::FEW_ROWS;
 use super::walk::keep_up_to;
+use super::warps::has_few;
 use super::{Access, Geometry, Lie, Step, THREADS, Variant, Walk};
 use crate::plan::{Kernel, Kind};
 
@@ -54,9 +55,14 @@ impl Variant {
             Walk::Halves { left, right, .. } => 4 + 3 * left as u8 + right as u8,
             _ => 0,
         };
+        // What may differ is left out.
         let heads = |variant: &Variant| match variant.walk {
             Walk::Attention { part, depth, columns, keys, is_causal, .. } => {
-                Some((part, depth, columns, keys, is_causal))
+                Some(Walk::Attention { part, depth, columns, groups: 0, keys, is_causal })
+            }
+            Walk::Warps { depth, columns, rows, keys, pieces, is_causal } => {
+                let rows = if has_few(rows) { rows } else { 0 };
+                Some(Walk::Warps { depth, columns, rows, keys, pieces, is_causal })
             }
             _ => None,
         };
@@ -94,6 +100,7 @@ impl Variant {
             (Walk::Attention { groups: own, .. }, Walk::Attention { groups, .. }) => {
                 self.joins(best) && (own > 1 || groups == 1)
             }
+            (Walk::Warps { .. }, Walk::Warps { .. }) => self.joins(best),
             (own, best) => own == best,
         }
     }

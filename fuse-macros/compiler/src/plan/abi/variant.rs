@@ -1,5 +1,6 @@
 //! The variant of a kernel that the layouts of a call ask for.
 
+use super::attention::GROUP_THREADS;
 use super::geometry::{Access, Geometry};
 use super::resident::{self, Target};
 use super::walk::{BLOCK, LANES, Walk, rows_walk};
@@ -115,6 +116,15 @@ impl Variant {
                 format!("HEAD_COLUMNS={columns}"),
                 format!("HEAD_GROUPS={groups}"),
                 format!("HEAD_KEYS={keys}"),
+                format!("HEAD_THREADS={}", GROUP_THREADS * (groups + 1)),
+            ]),
+            Walk::Warps { depth, columns, rows, keys, pieces, .. } => defines.extend([
+                format!("HEAD_DEPTH={depth}"),
+                format!("HEAD_COLUMNS={columns}"),
+                format!("HEAD_ROWS={rows}"),
+                format!("HEAD_KEYS={keys}"),
+                format!("HEAD_PIECES={pieces}"),
+                format!("HEAD_THREADS={GROUP_THREADS}"),
             ]),
             Walk::Product { tile, left, right } => defines.extend([
                 format!("TILE={tile}"),

@@ -95,6 +95,21 @@ pub enum Walk {
         /// Whether a tile has as many keys as come before it.
         is_causal: bool,
     },
+    /// A block of attention forward computes a tile of queries, or shares the keys of one, by products of single warps.
+    Warps {
+        /// Elements of a row of queries and keys, with zeros behind them.
+        depth: u32,
+        /// Elements of a row of values, with zeros behind them.
+        columns: u32,
+        /// Queries of a tile.
+        rows: u32,
+        /// Keys of a block.
+        keys: u32,
+        /// Blocks of keys or values that are there or on their way at a time.
+        pieces: u32,
+        /// Whether a tile has as many keys as come before it.
+        is_causal: bool,
+    },
     /// A block of a matmul template computes a strip of columns of a product of few rows.
     Strips {
         /// Its rows.

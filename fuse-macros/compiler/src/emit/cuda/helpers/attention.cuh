@@ -104,8 +104,8 @@ struct fuse_attention {
             shift[r] = part[r][0] == never() ? 0.0f : part[r][0] * to_exp2;
             rows.scale[r] = fuse_exp2(__fmaf_rn(rows.largest[r], to_exp2, -shift[r]));
         }
-        // Where scores are so large that as exponents of 2 they would not be finite, the largest is subtracted first.
-        if (__any_sync(~0u, fmaxf(fabsf(shift[0]), fabsf(shift[1])) > 1e38f)) {
+        // Where scores are so large that the rounding of the exponent of 2 would be seen, the largest is subtracted first.
+        if (__any_sync(~0u, !(fmaxf(fabsf(shift[0]), fabsf(shift[1])) < 4096.0f))) {
 #pragma unroll
             for (int r = 0; r < 2; ++r) {
                 const float largest = part[r][0] == never() ? 0.0f : part[r][0];

@@ -3,7 +3,8 @@
 struct fuse_heads { long long batch[3], row; };
 
 // Extents; the batch axes together are `heads`, of which `section` are worked on at a time: their keys and values stay in the L2 cache.
-struct fuse_attention_shape { long long batch[3], m, n, depth, columns; int tiles, heads, section, padding; };
+// So many blocks share the keys of a tile, and so many heads of the last batch axis are rows of one, see the attention of warps.
+struct fuse_attention_shape { long long batch[3], m, n, depth, columns; int tiles, heads, section, splits, folded, padding; };
 
 template <class T> struct fuse_matrices { const T* from; const fuse_heads& strides; };
 
@@ -24,12 +25,12 @@ template <int TM, int TN, bool CAUSAL> struct fuse_query_tile {
         const int in_section = shape.section * shape.tiles, section = number / in_section, within = number - section * in_section;
         const int heads = min(shape.section, shape.heads - section * shape.section);
         const int tile = within / heads, head = section * shape.section + within - tile * heads;
-        const int b2 = (int)shape.batch[2], b1 = (int)shape.batch[1], two = head / b2, one = two / b1;
+        const int b2 = (int)shape.batch[2] / shape.folded, b1 = (int)shape.batch[1], two = head / b2, one = two / b1;
         batch[0] = one;
         batch[1] = two - one * b1;
         batch[2] = head - two * b2;
         m = (CAUSAL ? shape.tiles - 1 - tile : tile) * TM;
-        const int keys = CAUSAL ? min((int)shape.n, m + TM) : (int)shape.n;
+        const int keys = CAUSAL ? min((int)shape.n, shape.folded > 1 ? (int)shape.m : m + TM) : (int)shape.n;
         blocks = (keys + TN - 1) / TN;
     }
 
