@@ -43,8 +43,10 @@ fn every_variant_compiles(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
     list_compiles(nvrtc, name, plan);
     let text = cuda::text(plan);
     for (kernel, variants) in kernels(plan) {
-        let pairs = variants.iter().zip(ARCHITECTURES.iter().cycle());
-        let pairs = pairs.map(|(variant, arch)| (variant, own_architecture(variant).unwrap_or(arch)));
+        let pairs = variants.iter().enumerate().flat_map(|(k, variant)| {
+            let own = own_architectures(variant);
+            own.unwrap_or(&ARCHITECTURES[k % 3..][..1]).iter().map(move |arch| (variant, arch))
+        });
         for (variant, arch) in pairs.filter(|(variant, arch)| exists(variant, arch)) {
             for params in instances(plan).into_iter().filter(|params| suits(variant, params)) {
                 let defines = variant.defines(kernel, &params);
@@ -71,10 +73,13 @@ fn list_compiles(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
     }
 }
 
-/// The only generation of devices that has the instructions of a variant.
-fn own_architecture(variant: &Variant) -> Option<&'static &'static str> {
-    matches!(variant.walk, Walk::Thirds { .. } | Walk::Halves { .. } | Walk::Attention { .. })
-        .then_some(&ARCHITECTURES[2])
+/// The only generations of devices that have the instructions of a variant.
+fn own_architectures(variant: &Variant) -> Option<&'static [&'static str]> {
+    match variant.walk {
+        Walk::Thirds { .. } | Walk::Halves { .. } | Walk::Attention { .. } => Some(&ARCHITECTURES[2..]),
+        Walk::Warps { .. } => Some(&ARCHITECTURES[1..]),
+        _ => None,
+    }
 }
 
 /// Whether what generic types stand for can be multiplied so.
@@ -84,7 +89,7 @@ fn suits(variant: &Variant, params: &[DType]) -> bool {
         Walk::Attention { part, depth, columns, groups, keys, .. } if *dtype == DType::F32 => {
             part == Part::Forward && FLOATS.contains(&(depth, columns, groups, keys))
         }
-        Walk::Halves { .. } | Walk::Attention { .. } => dtype.is_half(),
+        Walk::Halves { .. } | Walk::Attention { .. } | Walk::Warps { .. } => dtype.is_half(),
         _ => true,
     })
 }
@@ -124,18 +129,27 @@ const HALVES: [(u32, u32, u32, u32); 4] = [(64, 64, 3, 128), (128, 128, 2, 128),
 const FLOATS: [(u32, u32, u32, u32); 3] = [(64, 64, 2, 64), (128, 128, 2, 64), (96, 32, 1, 64)];
 const BACK: [(u32, u32, u32, u32); 3] = FLOATS;
 
+/// The same of attention by warps: elements of a row of keys and of values, queries of a tile, keys of a block, pieces.
+const WARPS: [(u32, u32, u32, u32, u32); 3] = [(64, 64, 16, 64, 4), (96, 32, 128, 64, 2), (256, 160, 64, 32, 2)];
+
 /// Every number of groups, and heads of every way of padding.
 fn attentions(plan: &Plan, fused: &Fused, part: Part) -> Vec<Variant> {
     let program = part.program(fused);
     let operands = program.leaves.len() + program.stores.len();
-    let of = |&(depth, columns, groups, keys): &(u32, u32, u32, u32)| Variant {
+    let with = |walk, wide| Variant {
         outer: BATCH_AXES + 2,
         inner: 0,
         vec: 1,
         steps: vec![if part == Part::Drops { Step::Next } else { Step::Apart }; operands],
-        wide: groups == 1,
-        walk: Walk::Attention { part, depth, columns, groups, keys, is_causal: true },
+        wide,
+        walk,
     };
+    let of = |&(depth, columns, groups, keys): &(u32, u32, u32, u32)| {
+        with(Walk::Attention { part, depth, columns, groups, keys, is_causal: true }, groups == 1)
+    };
+    let by_warps = WARPS.map(|(depth, columns, rows, keys, pieces)| {
+        with(Walk::Warps { depth, columns, rows, keys, pieces, is_causal: true }, rows == 64)
+    });
     let (.., values) = fused.steps.steps(plan);
     let all: Vec<_> = match values.dtype {
         _ if part == Part::Drops => vec![&(0, 0, 1, 0)],
@@ -145,7 +159,8 @@ fn attentions(plan: &Plan, fused: &Fused, part: Part) -> Vec<Variant> {
         DType::Param(_) => HALVES.iter().chain(&FLOATS).collect(),
         _ => HALVES.iter().collect(),
     };
-    all.into_iter().map(of).collect()
+    let has_warps = part == Part::Forward && fused.back.is_none() && values.dtype != DType::F32;
+    all.into_iter().map(of).chain(by_warps.into_iter().filter(|_| has_warps)).collect()
 }
 
 /// Dense and strided, narrow and wide, and every way of walking rows.

@@ -382,9 +382,29 @@ mod tests {
         assert!(variant(&heads(512, 512, 60, 0)).is_none());
         assert!(variant(&heads(512, 512, 264, 0)).is_none());
         assert!(variant(&heads(512, 0, 64, 0)).is_none());
-        let old = Target { capability: 80, ..H200 };
+    }
+
+    #[test]
+    fn every_device_from_8_0_on_has_a_kernel_of_halves_and_hopper_one_of_floats() {
         let plan = attention();
-        assert!(Variant::attention(&plan.fused[0], Part::Forward, &heads(512, 512, 64, 0), &old).is_none());
+        let of = |capability, bytes| {
+            let target = Target { capability, ..H200 };
+            let axes = of(bytes, 512, 512, 64, 0);
+            Variant::attention(&plan.fused[0], Part::Forward, &axes, &target).map(|variant| variant.walk)
+        };
+        assert!([75, 80, 86, 90, 100].map(|capability| of(capability, 4)).iter().flatten().count() == 1);
+        assert!(of(75, 2).is_none());
+        assert!(matches!(of(90, 2), Some(Walk::Attention { .. })));
+        assert!([80, 89, 100, 120].map(|old| of(old, 2)).iter().all(|walk| matches!(walk, Some(Walk::Warps { .. }))));
+    }
+
+    #[test]
+    fn few_queries_are_left_to_warps_on_hopper_too() {
+        let by_warps = |m, n| matches!(variant(&heads(m, n, 64, 0)).expect("it has a kernel").walk, Walk::Warps { .. });
+        assert_eq!([by_warps(16, 512), by_warps(17, 512), by_warps(512, 8192)], [true, false, false]);
+        let mut one = heads(64, 8192, 64, 0);
+        one.outer[1] = 1;
+        assert!(matches!(variant(&one).expect("it has a kernel").walk, Walk::Warps { .. }));
     }
 
     #[test]

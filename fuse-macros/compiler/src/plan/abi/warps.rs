@@ -12,6 +12,8 @@ const PIECES_OF_MANY: u32 = 2;
 const BLOCKS: u32 = 2;
 /// Shared memory of a block that is not the kernel's, in bytes.
 const ASIDE: u32 = 1024;
+/// Nanoseconds until a block has what it begins with.
+const START: i64 = 1500;
 /// The most blocks that share the keys of a tile of few queries, and of many.
 const MOST_OF_FEW: i64 = 64;
 const MOST_OF_MANY: i64 = 32;
@@ -107,7 +109,7 @@ impl Warps {
             let waves = ceil_div(tiles * heads * splits, slots);
             let block = self.block_time((tiles * heads * splits).min(slots), target);
             let joined = if splits > 1 { self.join_time(splits, rows.min(self.rows.into())) } else { 0 };
-            waves * ceil_div(blocks, splits) * block + joined
+            waves * (START + ceil_div(blocks, splits) * block) + joined
         };
         let (time, splits) = (1..=most.max(1)).map(|splits| (time(splits), splits)).min().expect("1 is one of them");
         (Tiling { tiles, heads, splits, folded }, time)
@@ -122,7 +124,9 @@ impl Warps {
             let bytes = i64::from(self.keys) * width * 2;
             return (350 + bytes * 12 / 1000).max(active * bytes / (32 * i64::from(target.multiprocessors)));
         }
-        let alone = i64::from(self.rows) * i64::from(self.keys) * (440 + width * 860 / 256) / (64 * 64);
+        // Twice the queries read the same keys, and take less than twice as long.
+        let quarters = if self.rows > 64 { 7 } else { 4 };
+        let alone = i64::from(self.keys) * (440 + width * 860 / 256) * quarters / (64 * 4);
         let others = (active - i64::from(target.multiprocessors)).max(0);
         alone + alone * others * 55 / (100 * i64::from(target.multiprocessors))
     }
