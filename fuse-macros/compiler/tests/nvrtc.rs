@@ -77,7 +77,8 @@ fn list_compiles(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
 fn own_architectures(variant: &Variant) -> Option<&'static [&'static str]> {
     match variant.walk {
         Walk::Thirds { .. } | Walk::Halves { .. } | Walk::Attention { .. } => Some(&ARCHITECTURES[2..]),
-        Walk::Warps { .. } => Some(&ARCHITECTURES[1..]),
+        Walk::Warps { rows: 16, .. } => Some(&ARCHITECTURES[1..]),
+        Walk::Warps { .. } => Some(&ARCHITECTURES[1..2]),
         _ => None,
     }
 }

@@ -747,6 +747,45 @@ template <int TEAM_SIZE, int PER> struct fuse_arrivals {
 };
 #endif
 
+// Whether this block is the last of `blocks` to come here; what the others wrote before is visible to it. The counter is 0 again after.
+static __device__ __forceinline__ bool fuse_last(unsigned* counter, unsigned blocks)
+{
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        last = atomicAdd(counter, 1u) == blocks - 1;
+        if (last) *counter = 0;
+    }
+    __syncthreads();
+    __threadfence();
+    return last;
+}
+
+// Reads what another block of this launch wrote, past the first-level cache.
+template <class A> static __device__ __forceinline__ A fuse_fresh(const A* from)
+{
+    union Words {
+        A value;
+        unsigned word[(sizeof(A) + 3) / 4];
+        __device__ __forceinline__ Words() : word{} {}
+    } to;
+    const unsigned* const words = (const unsigned*)from;
+    if constexpr (sizeof(A) == 1) {
+        asm volatile("ld.relaxed.gpu.global.u8 %0, [%1];" : "=r"(to.word[0]) : "l"(from) : "memory");
+    } else if constexpr (alignof(A) == 16) {
+#pragma unroll
+        for (int k = 0; k < (int)(sizeof(A) / 4); k += 4)
+            asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(to.word[k]), "=r"(to.word[k + 1]), "=r"(to.word[k + 2]), "=r"(to.word[k + 3]) : "l"(words + k) : "memory");
+    } else {
+#pragma unroll
+        for (int k = 0; k < (int)(sizeof(A) / 4); ++k)
+            asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(to.word[k]) : "l"(words + k) : "memory");
+    }
+    return to.value;
+}
+
 // Strides of a matrix: batch axes, then its two axes.
 struct fuse_matrix { long long axis[5]; };
 // Extents of a product: batch axes, rows, columns, inner extent.
@@ -945,6 +984,15 @@ template <class T, int SIZE, int L, int R> struct fuse_plain_product {
 };
 
 template <class T, int SIZE, int L, int R> struct fuse_product : fuse_plain_product<T, SIZE, L, R> {};
+
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ void fuse_multiply_halves(fuse_f16, float* upper, float* lower, const unsigned (&a)[4], unsigned b0, unsigned b1)
+{
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(upper[0]), "+f"(upper[1]), "+f"(lower[0]), "+f"(lower[1])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+#endif
 
 // The address of something in shared memory, as instructions take it.
 static __device__ __forceinline__ unsigned fuse_shared_at(const void* at) { return (unsigned)__cvta_generic_to_shared(at); }
@@ -1436,7 +1484,8 @@ FUSE_WGMMAS(fuse_f16, "f16")
 struct fuse_heads { long long batch[3], row; };
 
 // Extents; the batch axes together are `heads`, of which `section` are worked on at a time: their keys and values stay in the L2 cache.
-struct fuse_attention_shape { long long batch[3], m, n, depth, columns; int tiles, heads, section, padding; };
+// So many blocks share the keys of a tile, and so many heads of the last batch axis are rows of one, see the attention of warps.
+struct fuse_attention_shape { long long batch[3], m, n, depth, columns; int tiles, heads, section, splits, folded, padding; };
 
 template <class T> struct fuse_matrices { const T* from; const fuse_heads& strides; };
 
@@ -1457,12 +1506,12 @@ template <int TM, int TN, bool CAUSAL> struct fuse_query_tile {
         const int in_section = shape.section * shape.tiles, section = number / in_section, within = number - section * in_section;
         const int heads = min(shape.section, shape.heads - section * shape.section);
         const int tile = within / heads, head = section * shape.section + within - tile * heads;
-        const int b2 = (int)shape.batch[2], b1 = (int)shape.batch[1], two = head / b2, one = two / b1;
+        const int b2 = (int)shape.batch[2] / shape.folded, b1 = (int)shape.batch[1], two = head / b2, one = two / b1;
         batch[0] = one;
         batch[1] = two - one * b1;
         batch[2] = head - two * b2;
         m = (CAUSAL ? shape.tiles - 1 - tile : tile) * TM;
-        const int keys = CAUSAL ? min((int)shape.n, m + TM) : (int)shape.n;
+        const int keys = CAUSAL ? min((int)shape.n, shape.folded > 1 ? (int)shape.m : m + TM) : (int)shape.n;
         blocks = (keys + TN - 1) / TN;
     }
 
@@ -1786,6 +1835,401 @@ template <class A> static __device__ __forceinline__ const A& fuse_first_if_same
 template <class A, class B> static __device__ __forceinline__ const B& fuse_first_if_same(const A&, const B& other) { return other; }
 #endif
 
+#if defined(HEAD_ROWS)
+// Attention in one kernel on every device from compute capability 8.0 on: of halves, by products of single warps (mma.sync). What
+// it computes is what the kernel for Hopper does, by the same softmax of blocks of keys (Dao, "FlashAttention-2", 2023).
+//
+// A block of threads is four warps. They share ROWS queries, 16 or 32 a warp, or, where there are no more than 16, the keys: each has
+// the same queries and a quarter of every block of keys. Keys and values come by cp.async through a ring of PIECES blocks of either.
+//
+// Where there are too few queries to keep a device busy, `splits` blocks of threads share the keys of a tile (Dao et al.,
+// "Flash-Decoding for long-context inference", 2023). Each leaves its largest scores, its sums and what it added up, and the last to
+// finish joins all of them, always in the same order. Where heads read the same keys, `folded` of them are rows of one tile.
+//
+// D, DV, TN, CAUSAL, ZERO, PLAIN and PLAIN_WEIGHT are what they are there.
+template <class T, class TO, int D, int DV, int ROWS, int TN, int PIECES, bool CAUSAL, bool ZERO, bool PLAIN, bool PLAIN_WEIGHT>
+struct fuse_attention_warps {
+    static constexpr bool FEW = ROWS == 16;
+    // Warps that share the keys of a block, keys that a warp has of one, and tiles of 16 rows that it has.
+    static constexpr int SHARERS = FEW ? 4 : 1, N = TN / SHARERS, TILES = FEW ? 1 : ROWS / 64;
+    static_assert(PIECES >= 2 && N % 16 == 0, "a piece comes while another is there, of whole products");
+    // Shared memory: queries and the ring; behind the loop largest scores and sums, and what was added up in rows of so many floats.
+    static constexpr int PIECE = TN * (D > DV ? D : DV) * 2, RING = ROWS * D * 2, ROW = DV + 8;
+    // What a block leaves for the last one: rows of values, then the largest score and the sum of each.
+    static constexpr int PART = ROWS * (DV + 2);
+    static __device__ __forceinline__ float never() { return __int_as_float(0xff800000); }
+    typedef fuse_query_tile<ROWS, TN, CAUSAL> Tile;
+
+    // A row of a tile: of which head it is, and which query.
+    struct Place {
+        int head, query;
+
+        __device__ __forceinline__ Place(const Tile& tile, int row, const fuse_attention_shape& shape)
+        {
+            const int above = FEW ? row / (int)shape.m : 0;
+            head = tile.batch[2] + above;
+            query = row - above * (int)shape.m;
+        }
+
+        template <class E> __device__ __forceinline__ E* in(E* from, const fuse_heads& strides, const Tile& tile) const
+        {
+            return from + (tile.batch[0] * strides.batch[0] + tile.batch[1] * strides.batch[1] + head * strides.batch[2] + query * strides.row);
+        }
+    };
+
+    static __device__ __forceinline__ int rows_of(const fuse_attention_shape& shape) { return (int)shape.m * (FEW ? shape.folded : 1); }
+
+    // The queries of a tile; what is not there is 0.
+    static __device__ __forceinline__ void copy_queries(unsigned to, const fuse_matrices<T>& q, const Tile& tile, const fuse_attention_shape& shape)
+    {
+        constexpr int WIDE = fuse_head_row<D>::WIDTH, CHUNKS = D / 8;
+        for (int i = threadIdx.x; i < ROWS * CHUNKS; i += 128) {
+            const int row = i / CHUNKS, chunk = i % CHUNKS, n = chunk % (WIDE / 8);
+            const bool live = tile.m + row < rows_of(shape) && chunk * 8 < shape.depth;
+            const T* const from = live ? Place(tile, tile.m + row, shape).in(q.from, q.strides, tile) + chunk * 8 : q.from;
+            fuse_copy(to + chunk / (WIDE / 8) * (ROWS * WIDE * 2) + row * (WIDE * 2) + fuse_place<WIDE>(row, n) * 16, from, live);
+        }
+    }
+
+    // 16 by 16 elements of rows that lie as fuse_copy_rows left them, R of them and each W long: two of a thread in a register. `lane` is
+    // the row that the thread asks for, from the first on, and which half of the columns.
+    template <int R, int W, bool TURNED> static __device__ __forceinline__ void square(unsigned (&to)[4], unsigned rows, int row, int column)
+    {
+        constexpr int WIDE = fuse_head_row<W>::WIDTH;
+        const int lane = threadIdx.x % 32, own = row + lane % 16;
+        const unsigned at = rows + column / WIDE * (R * WIDE * 2) + own * (WIDE * 2) + fuse_place<WIDE>(own, column % WIDE / 8 + lane / 16) * 16;
+        if (TURNED)
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+        else
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+    }
+
+    // The scores of a warp: of its queries from `row` on, and its keys from `key` on.
+    static __device__ __forceinline__ void multiply(float (&s)[TILES][N / 2], unsigned queries, int row, unsigned keys, int key)
+    {
+#pragma unroll
+        for (int i = 0; i < TILES * N / 2; ++i) s[i / (N / 2)][i % (N / 2)] = 0.0f;
+#pragma unroll
+        for (int d = 0; d < D; d += 16) {
+            unsigned left[TILES][4];
+#pragma unroll
+            for (int t = 0; t < TILES; ++t) square<ROWS, D, false>(left[t], queries, row + 16 * t, d);
+#pragma unroll
+            for (int n = 0; n < N; n += 16) {
+                unsigned right[4];
+                square<TN, D, false>(right, keys, key + n, d);
+#pragma unroll
+                for (int t = 0; t < TILES; ++t)
+#pragma unroll
+                    for (int half = 0; half < 2; ++half) {
+                        float* const sums = s[t] + n / 2 + 4 * half;
+                        fuse_multiply_halves(T(), sums, sums + 2, left[t], right[half], right[half + 2]);
+                    }
+            }
+        }
+    }
+
+    // Adds up the values from `key` on, by the weights of a warp.
+    static __device__ __forceinline__ void multiply_across(float (&o)[TILES][DV / 2], const float (&s)[TILES][N / 2], unsigned values, int key)
+    {
+#pragma unroll
+        for (int n = 0; n < N; n += 16) {
+            unsigned left[TILES][4];
+#pragma unroll
+            for (int i = 0; i < TILES * 4; ++i) {
+                const float* const pair = s[i / 4] + n / 2 + 2 * (i % 4);
+                left[i / 4][i % 4] = fuse_element<T>::pair(pair[0], pair[1]);
+            }
+#pragma unroll
+            for (int d = 0; d < DV; d += 16) {
+                unsigned right[4];
+                square<TN, DV, true>(right, values, key + n, d);
+#pragma unroll
+                for (int t = 0; t < TILES; ++t)
+#pragma unroll
+                    for (int half = 0; half < 2; ++half) {
+                        float* const sums = o[t] + d / 2 + 4 * half;
+                        fuse_multiply_halves(T(), sums, sums + 2, left[t], right[2 * half], right[2 * half + 1]);
+                    }
+            }
+        }
+    }
+
+    // The softmax of a thread's two rows of a tile as far as it has come, and by what the last larger score scales what was before it.
+    struct Rows { float largest[2], sum[2], scale[2]; };
+
+    // Scores become exponentials, of two rows at these places and keys from n on. EDGE: there may be keys that are none, or that are behind the query.
+    template <bool EDGE, class SCORE, class WEIGHT>
+    static __device__ __forceinline__ void soften(float (&s)[N / 2], Rows& rows, const Tile& tile, const Place (&places)[2], int n,
+                                                  const fuse_attention_shape& shape, float to_exp2, const SCORE& score, const WEIGHT& weight)
+    {
+        const auto key = [&](int i) { return n + i / 4 * 8 + i % 2; };
+        // Places that are none read like the last one that is.
+        const auto there = [&](int i) { return EDGE ? min(key(i), (int)shape.n - 1) : key(i); };
+        const int batch[2][3] = {{tile.batch[0], tile.batch[1], places[0].head}, {tile.batch[0], tile.batch[1], places[1].head}};
+#pragma unroll
+        for (int i = 0; i < N / 2; ++i) {
+            const int r = i / 2 % 2;
+            if (!PLAIN) s[i] = score(batch[r], s[i], places[r].query, there(i));
+            if (EDGE && (key(i) >= (int)shape.n || (CAUSAL && key(i) > places[r].query))) s[i] = never();
+        }
+        float shift[2], part[2];
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            part[r] = rows.largest[r];
+#pragma unroll
+            for (int j = 0; j < N / 8; ++j) part[r] = fmaxf(part[r], fmaxf(s[4 * j + 2 * r], s[4 * j + 2 * r + 1]));
+#pragma unroll
+            for (int stride = 1; stride < 4; stride *= 2) part[r] = fmaxf(part[r], __shfl_xor_sync(~0u, part[r], stride));
+            shift[r] = part[r] == never() ? 0.0f : part[r] * to_exp2;
+            rows.scale[r] = fuse_exp2(__fmaf_rn(rows.largest[r], to_exp2, -shift[r]));
+        }
+        // Where scores are so large that the rounding of the exponent of 2 would be seen, the largest is subtracted first.
+        if (__any_sync(~0u, !(fmaxf(fabsf(shift[0]), fabsf(shift[1])) < 4096.0f))) {
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                const float largest = part[r] == never() ? 0.0f : part[r];
+                rows.scale[r] = fuse_exp2((rows.largest[r] - largest) * to_exp2);
+                shift[r] = 0.0f;
+#pragma unroll
+                for (int j = 0; j < N / 4; ++j) s[j / 2 * 4 + 2 * r + j % 2] -= largest;
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            rows.largest[r] = part[r];
+            part[r] = 0.0f;
+#pragma unroll
+            for (int j = 0; j < N / 8; ++j) {
+                float* const pair = s + 4 * j + 2 * r;
+                pair[0] = fuse_exp2(__fmaf_rn(pair[0], to_exp2, -shift[r]));
+                pair[1] = fuse_exp2(__fmaf_rn(pair[1], to_exp2, -shift[r]));
+                part[r] += pair[0] + pair[1];
+            }
+            rows.sum[r] = __fmaf_rn(rows.sum[r], rows.scale[r], part[r]);
+        }
+#pragma unroll
+        for (int i = 0; !PLAIN_WEIGHT && i < N / 2; ++i) s[i] = weight(batch[i / 2 % 2], s[i], places[i / 2 % 2].query, there(i));
+    }
+
+    // Eight columns of a row of the result, or of what is added up to it.
+    struct Eight {
+        float of[8];
+
+        __device__ __forceinline__ Eight() : of{} {}
+
+        __device__ __forceinline__ void add(const float4 (&values)[2], float weight)
+        {
+            const float all[8] = {values[0].x, values[0].y, values[0].z, values[0].w, values[1].x, values[1].y, values[1].z, values[1].w};
+#pragma unroll
+            for (int k = 0; k < 8; ++k) of[k] = __fmaf_rn(all[k], weight, of[k]);
+        }
+
+        template <class E> __device__ __forceinline__ void put(E* to) const
+        {
+            if constexpr (sizeof(E) == 4) {
+                ((float4*)to)[0] = make_float4(of[0], of[1], of[2], of[3]);
+                ((float4*)to)[1] = make_float4(of[4], of[5], of[6], of[7]);
+            } else {
+                typedef fuse_element<E> element;
+                *(uint4*)to = make_uint4(element::pair(of[0], of[1]), element::pair(of[2], of[3]), element::pair(of[4], of[5]), element::pair(of[6], of[7]));
+            }
+        }
+    };
+
+    // What a share of a row under a largest score of its own weighs under that of all.
+    static __device__ __forceinline__ float weigh(float largest, float of_all, float to_exp2)
+    {
+        return fuse_exp2((largest - (of_all == never() ? 0.0f : of_all)) * to_exp2);
+    }
+
+    // What normalises a row with such a sum.
+    static __device__ __forceinline__ float normal(float sum) { return ZERO && sum == 0.0f ? 0.0f : 1.0f / sum; }
+
+    // Calls `f` with a row of the tile and the first of eight columns, shared by so many neighbouring threads, which all come along.
+    template <int SHARE, class F> static __device__ __forceinline__ void over_results(int rows, const fuse_attention_shape& shape, const F& f)
+    {
+        const int across = (int)shape.columns / 8, total = rows * across;
+        for (int start = 0; start < total; start += 128 / SHARE) {
+            const int i = start + (int)threadIdx.x / SHARE, last = min(i, total - 1);
+            f(i < total, last / across, last % across * 8);
+        }
+    }
+
+    // By the last block of a tile: joins what all have left. In shared memory there is room for two floats of each block and row.
+    static __device__ __noinline__ void join(const float* parts, float2* shares, TO* to, const fuse_heads& to_strides, const Tile& tile,
+                                                const fuse_attention_shape& shape, float to_exp2)
+    {
+        const int rows = min(ROWS, rows_of(shape) - tile.m), splits = shape.splits;
+        {
+            constexpr int SHARE = 128 / ROWS;
+            const int row = threadIdx.x / SHARE, own = threadIdx.x % SHARE;
+            const float2* const left = (const float2*)(parts + ROWS * DV) + min(row, rows - 1);
+            float largest = never(), sum = 0.0f;
+#pragma unroll 8
+            for (int s = own; s < splits; s += SHARE) {
+                const float2 share = fuse_fresh(left + s * (PART / 2));
+                shares[s * ROWS + row] = share;
+                largest = fmaxf(largest, share.x);
+            }
+#pragma unroll
+            for (int stride = 1; stride < SHARE; stride *= 2) largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, stride));
+            for (int s = own; s < splits; s += SHARE) {
+                float2& share = shares[s * ROWS + row];
+                share.x = weigh(share.x, largest, to_exp2);
+                sum = __fmaf_rn(share.y, share.x, sum);
+            }
+#pragma unroll
+            for (int stride = 1; stride < SHARE; stride *= 2) sum += __shfl_xor_sync(~0u, sum, stride);
+            if (own == 0) shares[splits * ROWS + row].x = normal(sum);
+        }
+        __syncthreads();
+        constexpr int SHARE = FEW ? 4 : 1, AHEAD = 8;
+        over_results<SHARE>(rows, shape, [&](bool live, int row, int column) {
+            const float4* const values = (const float4*)(parts + row * DV + column);
+            Eight all;
+            for (int start = threadIdx.x % SHARE; start < splits; start += SHARE * AHEAD) {
+                float4 part[AHEAD][2];
+#pragma unroll
+                for (int k = 0; k < AHEAD; ++k)
+#pragma unroll
+                    for (int half = 0; half < 2; ++half) part[k][half] = fuse_fresh(values + min(start + k * SHARE, splits - 1) * (PART / 4) + half);
+#pragma unroll
+                for (int k = 0; k < AHEAD; ++k)
+                    if (start + k * SHARE < splits) all.add(part[k], shares[(start + k * SHARE) * ROWS + row].x);
+            }
+#pragma unroll
+            for (int k = 0; k < 8; ++k) {
+#pragma unroll
+                for (int stride = 1; stride < SHARE; stride *= 2) all.of[k] += __shfl_xor_sync(~0u, all.of[k], stride);
+                all.of[k] *= shares[splits * ROWS + row].x;
+            }
+            if (live && threadIdx.x % SHARE == 0) all.put(Place(tile, tile.m + row, shape).in(to, to_strides, tile) + column);
+        });
+    }
+
+    template <class SCORE, class WEIGHT>
+    static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, TO* to, const fuse_heads& to_strides,
+                                               float* parts, const fuse_attention_shape& shape, unsigned* counters, float factor,
+                                               const SCORE& score, const WEIGHT& weight)
+    {
+        extern __shared__ unsigned char fuse_memory[];
+        const unsigned room = (fuse_shared_at(fuse_memory) + 127) / 128 * 128;
+        // exp(x) = 2^(x log2(e))
+        const float to_exp2 = factor * 1.44269504f;
+        const int number = blockIdx.x / shape.splits, split = blockIdx.x - number * shape.splits;
+        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = FEW ? 0 : warp * (16 * TILES), key = FEW ? warp * N : 0;
+        const Tile tile(number, shape);
+        const int each = (tile.blocks + shape.splits - 1) / shape.splits;
+        const int first = min(split * each, tile.blocks), last = min(first + each, tile.blocks);
+
+        // The pieces of the ring: keys and values of one block after the other, from the last one on.
+        fuse_lap<PIECES> coming, there;
+        int piece = 0;
+        const auto send = [&] {
+            const int block = last - 1 - piece / 2, n = block * TN, live = (int)shape.n - n;
+            const unsigned at = room + RING + coming.stage * PIECE;
+            if (block >= first) {
+                if (piece % 2 == 0) fuse_copy_rows<TN, D>(at, tile.in(k.from, k.strides, n), k.strides.row, live, (int)shape.depth);
+                else fuse_copy_rows<TN, DV>(at, tile.in(v.from, v.strides, n), v.strides.row, live, (int)shape.columns);
+            }
+            asm volatile("cp.async.commit_group;" ::: "memory");
+            ++piece;
+            coming.next();
+        };
+        copy_queries(room, q, tile, shape);
+#pragma unroll
+        for (int i = 0; i < PIECES - 1; ++i) send();
+        // The next piece, and one more on its way, to where all have left.
+        const auto take = [&] {
+            asm volatile("cp.async.wait_group %0;" :: "n"(PIECES - 2) : "memory");
+            __syncthreads();
+            send();
+            const unsigned at = room + RING + there.stage * PIECE;
+            there.next();
+            return at;
+        };
+
+        Rows rows[TILES];
+#pragma unroll
+        for (int i = 0; i < 2 * TILES; ++i) {
+            rows[i / 2].largest[i % 2] = never();
+            rows[i / 2].sum[i % 2] = 0.0f;
+        }
+        // Places that are none are the last one that is.
+        const auto place = [&](int i) { return Place(tile, min(tile.m + row + i * 8 + lane / 4, rows_of(shape) - 1), shape); };
+        const Place two[2] = {place(0), place(1)};
+        float o[TILES][DV / 2] = {};
+        const auto step = [&](auto edge, int block) {
+            float s[TILES][N / 2];
+            multiply(s, room, row, take(), key);
+#pragma unroll
+            for (int t = 0; t < TILES; ++t) {
+                const Place places[2] = {FEW ? two[0] : place(2 * t), FEW ? two[1] : place(2 * t + 1)};
+                soften<decltype(edge)::value>(s[t], rows[t], tile, places, block * TN + key + lane % 4 * 2, shape, to_exp2, score, weight);
+#pragma unroll
+                for (int i = 0; i < DV / 2; ++i) o[t][i] *= rows[t].scale[i / 2 % 2];
+            }
+            multiply_across(o, s, take(), key);
+        };
+        int block = last - 1;
+        for (; block >= first; --block) {
+            if (!FEW && block * TN + TN <= (int)shape.n && !(CAUSAL && block * TN + TN - 1 > tile.m)) break;
+            step(fuse_bool<true>(), block);
+        }
+        for (; !FEW && block >= first; --block) step(fuse_bool<false>(), block);
+
+        // What the threads have changes hands in shared memory: it goes to memory in whole rows.
+        asm volatile("cp.async.wait_group 0;" ::: "memory");
+        __syncthreads();
+        float2* const sums = (float2*)__cvta_shared_to_generic(room);
+        float* const added = (float*)(sums + SHARERS * ROWS);
+        const int sharer = FEW ? warp : 0;
+#pragma unroll
+        for (int i = 0; i < 2 * TILES; ++i) {
+            const int at = sharer * ROWS + row + i * 8 + lane / 4;
+            float sum = rows[i / 2].sum[i % 2];
+#pragma unroll
+            for (int stride = 1; stride < 4; stride *= 2) sum += __shfl_xor_sync(~0u, sum, stride);
+            if (lane % 4 == 0) sums[at] = make_float2(rows[i / 2].largest[i % 2], sum);
+#pragma unroll
+            for (int j = 0; j < DV / 8; ++j) {
+                const float* const pair = o[i / 2] + 4 * j + 2 * (i % 2);
+                *(float2*)(added + at * ROW + j * 8 + lane % 4 * 2) = make_float2(pair[0], pair[1]);
+            }
+        }
+        __syncthreads();
+        float* const part = parts + (long long)blockIdx.x * PART;
+        over_results<1>(min(ROWS, rows_of(shape) - tile.m), shape, [&](bool live, int row, int column) {
+            if (!live) return;
+            float largest = never(), sum = 0.0f;
+            Eight all;
+#pragma unroll
+            for (int s = 0; s < SHARERS; ++s) largest = fmaxf(largest, sums[s * ROWS + row].x);
+#pragma unroll
+            for (int s = 0; s < SHARERS; ++s) {
+                const float2 of = sums[s * ROWS + row];
+                const float4* const values = (const float4*)(added + (s * ROWS + row) * ROW + column);
+                const float weight = weigh(of.x, largest, to_exp2);
+                sum = __fmaf_rn(of.y, weight, sum);
+                all.add({values[0], values[1]}, weight);
+            }
+            if (shape.splits > 1) {
+                if (column == 0) ((float2*)(part + ROWS * DV))[row] = make_float2(largest, sum);
+                return all.put(part + row * DV + column);
+            }
+#pragma unroll
+            for (int k = 0; k < 8; ++k) all.of[k] *= normal(sum);
+            all.put(Place(tile, tile.m + row, shape).in(to, to_strides, tile) + column);
+        });
+        if (shape.splits > 1 && fuse_last(counters + number, shape.splits))
+            join(part - (long long)split * PART, sums, to, to_strides, tile, shape, to_exp2);
+    }
+};
+#endif
+
 #if defined(HEAD_KEYS)
 // Attention in one kernel: softmax(scores) V by blocks of keys, with the largest score and the sum of a row as far as they are known,
 // and what was added up so far scaled down when a larger score comes (Milakov and Gimelshein, "Online normalizer calculation for
@@ -1892,8 +2336,8 @@ struct fuse_attention {
             shift[r] = part[r][0] == never() ? 0.0f : part[r][0] * to_exp2;
             rows.scale[r] = fuse_exp2(__fmaf_rn(rows.largest[r], to_exp2, -shift[r]));
         }
-        // Where scores are so large that as exponents of 2 they would not be finite, the largest is subtracted first.
-        if (__any_sync(~0u, fmaxf(fabsf(shift[0]), fabsf(shift[1])) > 1e38f)) {
+        // Where scores are so large that the rounding of the exponent of 2 would be seen, the largest is subtracted first.
+        if (__any_sync(~0u, !(fmaxf(fabsf(shift[0]), fabsf(shift[1])) < 4096.0f))) {
 #pragma unroll
             for (int r = 0; r < 2; ++r) {
                 const float largest = part[r][0] == never() ? 0.0f : part[r][0];
@@ -2129,13 +2573,6 @@ template <class T, int SIZE, int L, int R> struct fuse_tensor_product {
 #endif
 
 #if __CUDA_ARCH__ >= 800
-static __device__ __forceinline__ void fuse_multiply_halves(fuse_f16, float* upper, float* lower, const unsigned (&a)[4], unsigned b0, unsigned b1)
-{
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(upper[0]), "+f"(upper[1]), "+f"(lower[0]), "+f"(lower[1])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
 template <int SIZE, int L, int R>
 struct fuse_product<fuse_f16, SIZE, L, R> : fuse_tensor_product<fuse_f16, SIZE, L, R> {};
 #endif
@@ -2915,7 +3352,7 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k2_matmul(
 #if defined(KERNEL_k0_attention)
 // k0_attention: map[q.0, q.1, k.1] cast30 = add(mul(product, recip(sqrt(q.2))), f32(bias))
 //   src/lib.rs:2  scaled_dot_product_attention(..)
-extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_attention(
+extern "C" __global__ void __launch_bounds__(HEAD_THREADS, 1) k0_attention(
     const fuse_f16* of_queries,
     const fuse_heads of_queries_strides,
     const fuse_f16* of_keys,
@@ -2924,6 +3361,7 @@ extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_atte
     const fuse_heads of_values_strides,
     fuse_f16* of_result,
     const fuse_heads of_result_strides,
+    float* parts,
     const fuse_attention_shape shape,
     unsigned* counters,
     const fuse_f16* bias_ptr,
@@ -2947,8 +3385,12 @@ extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_atte
     const auto to_weight = [&](const int (&batch)[3], const float given, const int m, const int n) -> float {
         return given;
     };
+#if defined(HEAD_ROWS)
+    typedef fuse_attention_warps<fuse_f16, fuse_f16, HEAD_DEPTH, HEAD_COLUMNS, HEAD_ROWS, HEAD_KEYS, HEAD_PIECES, true, true, false, true> attend;
+#else
     typedef fuse_attention<fuse_f16, fuse_f16, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, true, true, false, false, true> attend;
-    attend::run({of_queries, of_queries_strides}, {of_keys, of_keys_strides}, {of_values, of_values_strides}, of_result, of_result_strides, nullptr,
+#endif
+    attend::run({of_queries, of_queries_strides}, {of_keys, of_keys_strides}, {of_values, of_values_strides}, of_result, of_result_strides, parts,
                 shape, counters, 1.0f, to_score, to_weight);
 }
 #endif

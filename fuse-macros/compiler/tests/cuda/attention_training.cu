@@ -1069,6 +1069,15 @@ template <class T, int SIZE, int L, int R> struct fuse_plain_product {
 
 template <class T, int SIZE, int L, int R> struct fuse_product : fuse_plain_product<T, SIZE, L, R> {};
 
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ void fuse_multiply_halves(fuse_bf16, float* upper, float* lower, const unsigned (&a)[4], unsigned b0, unsigned b1)
+{
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(upper[0]), "+f"(upper[1]), "+f"(lower[0]), "+f"(lower[1])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+#endif
+
 // The address of something in shared memory, as instructions take it.
 static __device__ __forceinline__ unsigned fuse_shared_at(const void* at) { return (unsigned)__cvta_generic_to_shared(at); }
 
@@ -1559,7 +1568,8 @@ FUSE_WGMMAS(fuse_bf16, "bf16")
 struct fuse_heads { long long batch[3], row; };
 
 // Extents; the batch axes together are `heads`, of which `section` are worked on at a time: their keys and values stay in the L2 cache.
-struct fuse_attention_shape { long long batch[3], m, n, depth, columns; int tiles, heads, section, padding; };
+// So many blocks share the keys of a tile, and so many heads of the last batch axis are rows of one, see the attention of warps.
+struct fuse_attention_shape { long long batch[3], m, n, depth, columns; int tiles, heads, section, splits, folded, padding; };
 
 template <class T> struct fuse_matrices { const T* from; const fuse_heads& strides; };
 
@@ -1580,12 +1590,12 @@ template <int TM, int TN, bool CAUSAL> struct fuse_query_tile {
         const int in_section = shape.section * shape.tiles, section = number / in_section, within = number - section * in_section;
         const int heads = min(shape.section, shape.heads - section * shape.section);
         const int tile = within / heads, head = section * shape.section + within - tile * heads;
-        const int b2 = (int)shape.batch[2], b1 = (int)shape.batch[1], two = head / b2, one = two / b1;
+        const int b2 = (int)shape.batch[2] / shape.folded, b1 = (int)shape.batch[1], two = head / b2, one = two / b1;
         batch[0] = one;
         batch[1] = two - one * b1;
         batch[2] = head - two * b2;
         m = (CAUSAL ? shape.tiles - 1 - tile : tile) * TM;
-        const int keys = CAUSAL ? min((int)shape.n, m + TM) : (int)shape.n;
+        const int keys = CAUSAL ? min((int)shape.n, shape.folded > 1 ? (int)shape.m : m + TM) : (int)shape.n;
         blocks = (keys + TN - 1) / TN;
     }
 
@@ -2015,8 +2025,8 @@ struct fuse_attention {
             shift[r] = part[r][0] == never() ? 0.0f : part[r][0] * to_exp2;
             rows.scale[r] = fuse_exp2(__fmaf_rn(rows.largest[r], to_exp2, -shift[r]));
         }
-        // Where scores are so large that as exponents of 2 they would not be finite, the largest is subtracted first.
-        if (__any_sync(~0u, fmaxf(fabsf(shift[0]), fabsf(shift[1])) > 1e38f)) {
+        // Where scores are so large that the rounding of the exponent of 2 would be seen, the largest is subtracted first.
+        if (__any_sync(~0u, !(fmaxf(fabsf(shift[0]), fabsf(shift[1])) < 4096.0f))) {
 #pragma unroll
             for (int r = 0; r < 2; ++r) {
                 const float largest = part[r][0] == never() ? 0.0f : part[r][0];
@@ -2737,13 +2747,6 @@ template <class T, int SIZE, int L, int R> struct fuse_tensor_product {
 #endif
 
 #if __CUDA_ARCH__ >= 800
-static __device__ __forceinline__ void fuse_multiply_halves(fuse_bf16, float* upper, float* lower, const unsigned (&a)[4], unsigned b0, unsigned b1)
-{
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(upper[0]), "+f"(upper[1]), "+f"(lower[0]), "+f"(lower[1])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
 template <int SIZE, int L, int R>
 struct fuse_product<fuse_bf16, SIZE, L, R> : fuse_tensor_product<fuse_bf16, SIZE, L, R> {};
 #endif
@@ -4302,7 +4305,7 @@ extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1)) k0_attenti
 //   src/lib.rs:5  softmax(..)
 //   src/lib.rs:6  dropout(..)
 //   src/lib.rs:7  matmul(..)
-extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_attention(
+extern "C" __global__ void __launch_bounds__(HEAD_THREADS, 1) k0_attention(
     const fuse_bf16* of_queries,
     const fuse_heads of_queries_strides,
     const fuse_bf16* of_keys,
@@ -4345,7 +4348,7 @@ extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_atte
 //   src/lib.rs:6  gradient of dropout(..)
 //   src/lib.rs:5  gradient of softmax(..)
 //   src/lib.rs:4  gradient of mul(..)
-extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_attention_queries(
+extern "C" __global__ void __launch_bounds__(HEAD_THREADS, 1) k0_attention_queries(
     const fuse_bf16* of_queries,
     const fuse_heads of_queries_strides,
     const fuse_bf16* of_keys,
@@ -4399,7 +4402,7 @@ extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_atte
 //   src/lib.rs:6  gradient of dropout(..)
 //   src/lib.rs:5  gradient of softmax(..)
 //   src/lib.rs:4  gradient of mul(..)
-extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1), 1) k0_attention_keys(
+extern "C" __global__ void __launch_bounds__(HEAD_THREADS, 1) k0_attention_keys(
     const fuse_bf16* of_queries,
     const fuse_heads of_queries_strides,
     const fuse_bf16* of_keys,

@@ -131,8 +131,7 @@ fn case(dtype: DType, extents: Extents, mask: Mask, form: Form) -> Case {
     let [b, h, m, n, depth, columns] = extents;
     let mut inputs =
         vec![(dtype, vec![b, h, m, depth]), (dtype, vec![b, h, n, depth]), (dtype, vec![b, h, n, columns])];
-    let masked = (mask != Mask::None)
-        .then(|| (if mask.is_added() { dtype } else { Bool }, vec![b, h, m, n]));
+    let masked = (mask != Mask::None).then(|| (if mask.is_added() { dtype } else { Bool }, vec![b, h, m, n]));
     inputs.extend(masked);
     let inputs: Vec<(DType, &[usize])> = inputs.iter().map(|(dtype, dims)| (*dtype, dims.as_slice())).collect();
     Case::new(&inputs, |g, x| {

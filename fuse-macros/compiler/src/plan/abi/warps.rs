@@ -162,14 +162,22 @@ fn folded(axes: &Geometry) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::H200;
     use super::super::Access;
+    use super::super::samples::H200;
     use super::*;
 
-    const A100: Target =
-        Target { capability: 80, multiprocessors: 108, shared_per_block: 163 << 10, shared_per_multiprocessor: 164 << 10 };
-    const ADA: Target =
-        Target { capability: 89, multiprocessors: 128, shared_per_block: 99 << 10, shared_per_multiprocessor: 100 << 10 };
+    const A100: Target = Target {
+        capability: 80,
+        multiprocessors: 108,
+        shared_per_block: 163 << 10,
+        shared_per_multiprocessor: 164 << 10,
+    };
+    const ADA: Target = Target {
+        capability: 89,
+        multiprocessors: 128,
+        shared_per_block: 99 << 10,
+        shared_per_multiprocessor: 100 << 10,
+    };
 
     /// So many heads of halves, in groups that read the same keys.
     fn heads_of([batch, groups, heads]: [i64; 3], [m, n]: [i64; 2], width: i64) -> Geometry {
