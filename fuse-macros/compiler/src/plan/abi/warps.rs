@@ -135,7 +135,7 @@ impl Warps {
     fn join_time(&self, splits: i64, rows: i64) -> i64 {
         let share = if self.is_few() { 4 } else { 1 };
         let items = rows * i64::from(self.columns) / 8;
-        3000 + 900 * ceil_div(items * share, GROUP_THREADS.into()) * ceil_div(splits, 8 * share)
+        3000 + 40 * splits + 900 * ceil_div(items * share, GROUP_THREADS.into()) * ceil_div(splits, 8 * share)
     }
 
     fn is_few(&self) -> bool {
