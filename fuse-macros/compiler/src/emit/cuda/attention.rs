@@ -43,7 +43,7 @@ fn write_drops(w: &mut Writer, scope: &Scope<'_>, fused: &Fused) {
     });
 }
 
-/// Writes one that multiplies. Only Hopper has its instructions.
+/// Writes one that multiplies, by Hopper's instructions or, where it is compiled with rows for single warps, by those of other devices.
 fn write_products(w: &mut Writer, scope: &Scope<'_>, fused: &Fused, part: Part) {
     let (_, _, values) = fused.steps.steps(scope.plan);
     let element = c_type(values.dtype);
