@@ -18,8 +18,8 @@ pub type Row = (&'static str, [usize; 6], Mask);
 
 use Mask::{Added, All, Bool, Causal};
 
-/// Heads of 32 to 256 elements, sequences of 128 to 8192, square and crosswise.
-pub const ROWS: [Row; 40] = [
+/// Heads of 32 to 256 elements, sequences of 128 to 8192, square and crosswise, and a few queries of many keys, as a decoder has them.
+pub const ROWS: [Row; 45] = [
     ("bf16", [8, 12, 12, 512, 512, 64], All),
     ("bf16", [8, 12, 12, 512, 512, 64], Causal),
     ("bf16", [32, 12, 12, 128, 128, 64], All),
@@ -47,6 +47,11 @@ pub const ROWS: [Row; 40] = [
     ("bf16", [4, 16, 1, 2048, 2048, 64], All),
     ("bf16", [4, 16, 16, 1024, 1024, 64], Bool),
     ("bf16", [4, 16, 16, 1024, 1024, 128], Added),
+    ("bf16", [4, 32, 32, 1, 8192, 128], All),
+    ("bf16", [16, 32, 8, 1, 4096, 128], All),
+    ("bf16", [1, 32, 8, 1, 8192, 128], All),
+    ("bf16", [8, 12, 12, 1, 1024, 64], All),
+    ("bf16", [1, 8, 8, 64, 8192, 128], All),
     ("f16", [8, 12, 12, 512, 512, 64], All),
     ("f16", [4, 16, 16, 2048, 2048, 64], Causal),
     ("f16", [4, 16, 16, 1024, 1024, 128], All),
