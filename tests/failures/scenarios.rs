@@ -79,6 +79,7 @@ fn the_scenario_of_the_environment() {
         "ask_for_too_much" => ask_for_too_much(),
         "fail_in_a_write" => super::faults::fail_in_a_write(),
         "tune" => super::tune::tune(),
+        "tune_a_product" => super::tune::tune_a_product(),
         "tune_what_is_large" => super::tune::tune_what_is_large(),
         unknown => panic!("no scenario is called `{unknown}`"),
     }

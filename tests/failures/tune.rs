@@ -27,6 +27,29 @@ fn draw(x: &Tensor<f32, 2>) -> Tensor<f32, 2> {
     (x - x.sum_keepdim(1)).dropout(0.5, true)
 }
 
+/// What follows the product is not for the library.
+#[compile(fullgraph, mode = "max-autotune")]
+fn doubled_product(#[dims(M, K)] x: &Tensor<f32, 2>, #[dims(K, N)] w: &Tensor<f32, 2>) -> Tensor<f32, 2> {
+    x.matmul(w) * 2.0
+}
+
+/// Calls a tuned product twice.
+pub fn tune_a_product() {
+    let device = device();
+    recorder::time_by_threads();
+    let of = |device: Device| [matrix(96, 64, device), matrix(64, 80, device)];
+    let ([x, w], [on_host, w_on_host]) = (of(device), of(Device::cpu()));
+    let want = doubled_product(&on_host, &w_on_host);
+    for _ in 0..2 {
+        recorder::launches();
+        let got = doubled_product(&x, &w);
+        assert_values(&got, &want);
+        let launches = recorder::launches();
+        tell(&launches);
+        assert_eq!(mentions(&launches, &got), usize::from(!launches.is_empty()), "a result is written once");
+    }
+}
+
 /// Calls tuned functions, and looks at what they give and at what the recorder was asked for.
 pub fn tune() {
     let device = device();
@@ -90,6 +113,12 @@ fn tuned_by(file: &str) -> String {
     play("tune", &[("FUSE_TUNE_FILE", file), ("FUSE_CACHE_DIR", folder.path()), ("FUSE_LOG", "tune")])
 }
 
+/// The threads of what was launched, line by line.
+fn launches_told(said: &str) -> Vec<Vec<u32>> {
+    let told = said.lines().filter_map(|line| line.strip_prefix("launched "));
+    told.map(|line| line.split_whitespace().map(|threads| threads.parse().expect("a number")).collect()).collect()
+}
+
 #[test]
 fn a_kernel_is_timed_once_and_never_on_what_is_the_users() {
     if !has_nvrtc() {
@@ -99,11 +128,7 @@ fn a_kernel_is_timed_once_and_never_on_what_is_the_users() {
     let file = format!("{}/fastest.ron", folder.path());
     let said = tuned_by(&file);
     assert_eq!(lines_with(&said, TIMED), 3, "{said}");
-    let launches: Vec<Vec<u32>> = said
-        .lines()
-        .filter_map(|line| line.strip_prefix("launched "))
-        .map(|line| line.split_whitespace().map(|threads| threads.parse().expect("a number")).collect())
-        .collect();
+    let launches = launches_told(&said);
     if let [first, again] = &launches[..]
         && !first.is_empty()
     {
@@ -126,6 +151,32 @@ fn what_the_file_says_is_not_timed_again() {
     assert_eq!(lines_with(&said, TIMED), 0, "{said}");
     assert_eq!(fs::read_to_string(&file).expect("it is still there"), written, "nothing is added");
     assert!(written.starts_with("// what was fastest") && written.contains("kernel:\"k0"), "{written}");
+}
+
+#[test]
+fn a_product_is_left_to_what_is_fastest() {
+    if !has_nvrtc() {
+        return;
+    }
+    let folder = Folder::new();
+    let file = format!("{}/fastest.ron", folder.path());
+    let play = || {
+        let settings = [("FUSE_TUNE_FILE", &*file), ("FUSE_CACHE_DIR", folder.path()), ("FUSE_LOG", "tune")];
+        launches_told(&play("tune_a_product", &settings))
+    };
+    let launches = play();
+    let written = fs::read_to_string(&file).expect("the choices are in the file");
+    let chosen =
+        written.lines().filter(|line| line.contains("choice:\"Template(") || line.contains("choice:\"Library"));
+    assert_eq!(chosen.count(), 1, "{written}");
+    // Of tiles of 64 a block has the fewest threads. The kernel behind a product by the library has more.
+    if launches.iter().any(|launches| !launches.is_empty()) {
+        assert!(written.contains("Template(Product(64))"), "{written}");
+        assert!(launches[0].len() > 10 && launches[0].last() == Some(&128), "{launches:?}");
+        assert_eq!(launches[1], [128]);
+        assert_eq!(play(), [[128], [128]], "what the file says is not timed again");
+    }
+    assert_eq!(fs::read_to_string(&file).expect("it is still there"), written);
 }
 
 #[test]

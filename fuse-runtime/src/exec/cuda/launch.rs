@@ -223,16 +223,20 @@ impl Prepared {
     fn product(call: &CudaCall<'_>, matmul: &Matmul, axes: &Geometry, often: bool) -> Result<Self> {
         let kernel = &matmul.epilogue;
         let target = target_of_products(call);
-        let best = Variant::product(kernel, matmul.dtype, axes, &target);
+        let best = call.best_product(matmul, axes, &target);
         let best = match tensor_cores_are_forced() {
             true => best.in_thirds(matmul.dtype, axes, &target).in_halves(kernel, matmul.dtype, axes, &target),
             false => best,
         };
         let Choice { variant, may_change } = call.functions.text(call, kernel, &best, axes, often);
-        let launch = variant.launch_product(axes, &target);
-        let args = abi::matmul_arguments(kernel);
-        let prepared = Prepared::new(call, kernel, (axes, &variant), launch, args, axes.rows() == 0)?;
-        Ok(Prepared { may_change, ..prepared })
+        Ok(Prepared { may_change, ..Prepared::multiplied(call, matmul, axes, &variant)? })
+    }
+
+    /// A launch of a matmul template in a variant that serves its axes.
+    pub(super) fn multiplied(call: &CudaCall<'_>, matmul: &Matmul, axes: &Geometry, variant: &Variant) -> Result<Self> {
+        let (kernel, args) = (&matmul.epilogue, abi::matmul_arguments(&matmul.epilogue));
+        let launch = variant.launch_product(axes, &target_of_products(call));
+        Prepared::new(call, kernel, (axes, variant), launch, args, axes.rows() == 0)
     }
 
     /// A launch of attention over the axes that [`Variant::attention`] takes.

@@ -3,6 +3,7 @@
 use super::bind::{WIDEST, bind};
 use super::call::CudaCall;
 use super::launch::launch_kernel;
+use super::tune_product::Multiplier;
 use crate::cuda::{self, Matrix};
 use crate::env::is_without;
 use crate::error::{Error, Result};
@@ -23,8 +24,10 @@ const LARGE_MATRIX: i64 = 1 << 21;
 /// Launches a product with what follows it.
 pub(super) fn launch_matmul(call: &CudaCall<'_>, matmul: &Matmul, buffers: &mut Buffers<'_>) -> Result<()> {
     let product = Product::new(call, matmul, buffers)?;
-    let by_template = template_is_forced() || product.has_few_rows() || product.pays_on_tensor_cores(call, matmul)?;
-    if !by_template && product.by_library(call, matmul, buffers)? {
+    if call.tunes && !call.context.is_tracing() && !template_is_forced() {
+        call.tune_matmul(matmul, &product, buffers)?;
+    }
+    if !product.is_for_template(call, matmul, buffers)? && product.by_library(call, matmul, buffers)? {
         return matmul.lib.rest.as_ref().map_or(Ok(()), |rest| launch_kernel(call, rest, buffers));
     }
     product.by_template(call, matmul, buffers)
@@ -37,7 +40,7 @@ pub(super) fn template_axes(
     buffers: &mut Buffers<'_>,
 ) -> Result<Option<Geometry>> {
     let product = Product::new(call, matmul, buffers)?;
-    let certain = !matmul.dtype.is_float() || product.has_few_rows() || product.pays_on_tensor_cores(call, matmul)?;
+    let certain = !matmul.dtype.is_float() || product.is_for_template(call, matmul, buffers)?;
     if !certain && !product.takes_small_calls([&product.a, &product.b, &product.a], matmul) {
         return Ok(None);
     }
@@ -106,10 +109,20 @@ pub(super) fn target_of_products(call: &CudaCall<'_>) -> Target {
 }
 
 /// The operands of a product and its extents m, n and k.
-struct Product {
+pub(super) struct Product {
     a: RawTensor,
     b: RawTensor,
     extents: [i64; 3],
+}
+
+/// What the library is called for.
+pub(super) struct LibraryCalls {
+    /// The product.
+    pub out: RawTensor,
+    /// One for each call.
+    pub problems: Vec<cuda::Matmul>,
+    /// Alive until they are launched.
+    _bias: Option<RawTensor>,
 }
 
 /// One batch axis: its extent, and how far it moves in the operands and the result.
@@ -126,27 +139,66 @@ impl Product {
         Ok(Product { a, b, extents })
     }
 
-    /// Multiplies with the library, one call for the innermost batch axis. `false` if it cannot or would take many small
-    /// calls, and nothing was launched.
+    /// Whether the template multiplies: where it is faster, and, if that was timed, where it was.
+    fn is_for_template(&self, call: &CudaCall<'_>, matmul: &Matmul, buffers: &mut Buffers<'_>) -> Result<bool> {
+        if call.tunes && !template_is_forced() {
+            let axes = self.axes(&bind(&matmul.epilogue, buffers, call.sizes)?.geometry)?;
+            if let Some(multiplier) = call.multiplier(matmul, &axes) {
+                return Ok(multiplier != Multiplier::Library);
+            }
+        }
+        self.usually_by_template(call, matmul)
+    }
+
+    /// Whether the template multiplies where nothing was timed.
+    pub(super) fn usually_by_template(&self, call: &CudaCall<'_>, matmul: &Matmul) -> Result<bool> {
+        Ok(template_is_forced() || self.has_few_rows() || self.pays_on_tensor_cores(call, matmul)?)
+    }
+
+    /// Where the matrices lie.
+    pub(super) fn addresses(&self) -> [u64; 2] {
+        [&self.a, &self.b].map(RawTensor::address)
+    }
+
+    /// Multiplies with the library. `false` if it does not take the product, and nothing was launched.
     fn by_library(&self, call: &CudaCall<'_>, matmul: &Matmul, buffers: &mut Buffers<'_>) -> Result<bool> {
+        let Some(calls) = self.library_calls(call, matmul, buffers)? else { return Ok(false) };
+        for problem in &calls.problems {
+            if call.tunes && !call.context.is_tracing() {
+                call.context.tune_product(problem)?;
+            }
+            if !call.context.matmul(problem)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The calls of the library, each for the innermost batch axis; `None` if it cannot or would take many small ones.
+    pub(super) fn library_calls(
+        &self,
+        call: &CudaCall<'_>,
+        matmul: &Matmul,
+        buffers: &mut Buffers<'_>,
+    ) -> Result<Option<LibraryCalls>> {
         let [m, n, k] = self.extents;
         // Asked before there is memory for the product: where its operands take several calls, so does the whole.
         if self.takes_small_calls([&self.a, &self.b, &self.a], matmul) {
-            return Ok(false);
+            return Ok(None);
         }
         let out = buffers.operand(&matmul.lib.product)?;
         let bias = matmul.lib.bias.as_ref().map(|bias| buffers.operand(bias)).transpose()?;
         let bias_fits = bias.as_ref().is_none_or(|bias| bias.dtype() == matmul.dtype && bias.layout().is_contiguous());
         if (bias.is_some() && out.dtype() != matmul.dtype) || !bias_fits || m * n == 0 {
-            return Ok(false);
+            return Ok(None);
         }
         if self.takes_small_calls([&self.a, &self.b, &out], matmul) {
-            return Ok(false);
+            return Ok(None);
         }
         let (outer, inner) = batch_axes([&self.a, &self.b, &out], matmul.batch.len());
-        for place in 0..count(&outer) {
+        let problem = |place: i64| {
             let first = offsets(&outer, place);
-            let problem = cuda::Matmul {
+            cuda::Matmul {
                 dtype: matmul.dtype,
                 out_dtype: out.dtype(),
                 batch: inner.extent as usize,
@@ -160,15 +212,10 @@ impl Product {
                 relu: matmul.lib.relu,
                 tf32: matmul.tf32,
                 tuned: call.tunes,
-            };
-            if call.tunes && !call.context.is_tracing() {
-                call.context.tune_product(&problem)?;
             }
-            if !call.context.matmul(&problem)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        };
+        let problems = (0..count(&outer)).map(problem).collect();
+        Ok(Some(LibraryCalls { out, problems, _bias: bias }))
     }
 
     /// Whether the template computes the product in strips, which beats the library where a row or a column of the right
@@ -206,11 +253,11 @@ impl Product {
         let bound = bind(kernel, buffers, call.sizes)?;
         let axes = self.axes(&bound.geometry)?;
         let prepared = call.functions.prepare_product(call, matmul, &axes)?;
-        prepared.launch(call, kernel, &bound, &[self.a.address(), self.b.address()])
+        prepared.launch(call, kernel, &bound, &self.addresses())
     }
 
     /// The axes of the epilogue, then k as the inner one; its operands, then the two matrices.
-    fn axes(&self, epilogue: &Geometry) -> Result<Geometry> {
+    pub(super) fn axes(&self, epilogue: &Geometry) -> Result<Geometry> {
         let mut axes = padded(epilogue)?;
         axes.inner = vec![self.extents[2]];
         axes.operands.extend([access(&self.a)?, access(&self.b)?]);

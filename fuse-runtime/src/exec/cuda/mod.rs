@@ -14,6 +14,7 @@ mod scratch;
 mod tape;
 mod texts;
 mod tune;
+mod tune_product;
 mod warm;
 
 pub(crate) use ahead::Ahead;

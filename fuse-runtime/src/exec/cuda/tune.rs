@@ -7,6 +7,7 @@ use super::bind::{Address, Bound};
 use super::call::CudaCall;
 use super::kernel_id::KernelId;
 use super::launch::Prepared;
+use super::tune_product::Multiplier;
 use crate::cuda::{Buffer, Clock, text_key};
 use crate::error::Result;
 use crate::log::{self, Topic};
@@ -15,11 +16,26 @@ use fuse_compiler::plan::Kernel;
 use fuse_compiler::plan::abi::{Candidate, Geometry, Variant};
 use rayon::prelude::*;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{PoisonError, RwLock};
 
-/// What was fastest for a program's kernels, by device, kernel and class of layouts.
+/// What was fastest for a program.
 #[derive(Default)]
-pub(super) struct Tuned(RwLock<HashMap<ClassKey, Option<Candidate>>>);
+pub(super) struct Tuned {
+    /// How its kernels are walked.
+    kernels: Fastest<Candidate>,
+    /// What multiplies its matrices, by the kernel behind the product.
+    pub(super) products: Fastest<Multiplier>,
+}
+
+/// What was fastest, by device, kernel and class of layouts.
+pub(super) struct Fastest<C>(RwLock<HashMap<ClassKey, Option<C>>>);
+
+impl<C> Default for Fastest<C> {
+    fn default() -> Self {
+        Fastest(RwLock::default())
+    }
+}
 
 type ClassKey = (usize, KernelId, String);
 
@@ -29,15 +45,15 @@ const CLASSES: usize = 64;
 /// Copies begin as far from a multiple of this as what they are copies of.
 const ALIGN: u64 = 256;
 
-impl Tuned {
+impl<C: Copy> Fastest<C> {
     /// The fastest way, `Some(None)` for the usual one; `None` where that is not known.
-    fn find(&self, call: &CudaCall<'_>, kernel: &Kernel, class: &str) -> Option<Option<Candidate>> {
+    pub(super) fn find(&self, call: &CudaCall<'_>, kernel: &Kernel, class: &str) -> Option<Option<C>> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let key = (call.ordinal, KernelId::of(kernel), class.to_owned());
         known.get(&key).copied().or_else(|| (known.len() >= CLASSES).then_some(None))
     }
 
-    fn note(&self, call: &CudaCall<'_>, kernel: &Kernel, class: String, candidate: Option<Candidate>) {
+    pub(super) fn note(&self, call: &CudaCall<'_>, kernel: &Kernel, class: String, candidate: Option<C>) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         known.insert((call.ordinal, KernelId::of(kernel), class), candidate);
     }
@@ -48,7 +64,7 @@ impl CudaCall<'_> {
     pub(super) fn best(&self, kernel: &Kernel, axes: &Geometry) -> Variant {
         let target = self.context.facts().target();
         let usual = Variant::choose(kernel, axes, &target);
-        let tuned = self.tunes.then(|| self.functions.tuned.find(self, kernel, &class(axes, &usual)));
+        let tuned = self.tunes.then(|| self.functions.tuned.kernels.find(self, kernel, &class(axes, &usual)));
         let fastest = tuned.flatten().flatten();
         fastest.and_then(|way| Variant::of_candidate(kernel, axes, &target, way)).unwrap_or(usual)
     }
@@ -65,7 +81,7 @@ impl CudaCall<'_> {
             1 => None,
             _ => self.time(kernel, bound, &axes, &candidates, &self.subject(kernel, &class)),
         };
-        self.functions.tuned.note(self, kernel, class, way);
+        self.functions.tuned.kernels.note(self, kernel, class, way);
         self.functions.forget(self, kernel, &bound.geometry);
     }
 
@@ -73,13 +89,13 @@ impl CudaCall<'_> {
     pub(super) fn is_tuned(&self, kernel: &Kernel, geometry: &Geometry) -> bool {
         let axes = geometry.collapse(kernel);
         let class = class(&axes, &Variant::choose(kernel, &axes, &self.context.facts().target()));
-        if axes.is_empty() || self.functions.tuned.find(self, kernel, &class).is_some() {
+        if axes.is_empty() || self.functions.tuned.kernels.find(self, kernel, &class).is_some() {
             return true;
         }
         let known = Book::of_user().find(&self.subject(kernel, &class));
         let way = known.and_then(|timed| ron::from_str::<Candidate>(&timed.choice).ok());
         if way.is_some() {
-            self.functions.tuned.note(self, kernel, class, way);
+            self.functions.tuned.kernels.note(self, kernel, class, way);
         }
         way.is_some()
     }
@@ -120,7 +136,7 @@ impl CudaCall<'_> {
     }
 
     /// What a choice is about, for the file.
-    fn subject(&self, kernel: &Kernel, class: &str) -> Subject {
+    pub(super) fn subject(&self, kernel: &Kernel, class: &str) -> Subject {
         let facts = self.context.facts();
         let types: Vec<(&str, String)> = self.params.iter().map(|dtype| ("T", dtype.to_string())).collect();
         Subject {
@@ -146,15 +162,15 @@ fn class(axes: &Geometry, usual: &Variant) -> String {
 }
 
 /// What candidates work on.
-struct Scratch {
-    bound: Bound,
+pub(super) struct Scratch {
+    pub(super) bound: Bound,
     _memory: Vec<Buffer>,
 }
 
 impl Scratch {
     /// Copies of what a kernel reads and room for what it writes; `None` where there is not enough for them and for what
     /// else timing takes.
-    fn new(call: &CudaCall<'_>, kernel: &Kernel, bound: &Bound) -> Result<Option<Scratch>> {
+    pub(super) fn new(call: &CudaCall<'_>, kernel: &Kernel, bound: &Bound) -> Result<Option<Scratch>> {
         let reaches: Vec<Reach> = (0..bound.operands.len()).map(|operand| Reach::new(bound, operand)).collect();
         let wanted: usize = reaches.iter().map(Reach::room).sum();
         let (free, _) = call.context.memory_info()?;
@@ -169,6 +185,14 @@ impl Scratch {
             memory.push(buffer);
         }
         Ok(Some(Scratch { bound: Bound { geometry: bound.geometry.clone(), operands }, _memory: memory }))
+    }
+
+    /// Has what the kernel reads in a range of addresses read so far from there.
+    pub(super) fn read_elsewhere(&mut self, kernel: &Kernel, bound: &Bound, range: Range<u64>, moved: u64) {
+        let leaves = self.bound.operands.iter_mut().zip(&bound.operands).take(kernel.leaves.len());
+        leaves.filter(|(_, operand)| range.contains(&operand.start)).for_each(|(copy, operand)| {
+            copy.start = operand.start.wrapping_add(moved);
+        });
     }
 }
 

@@ -1,11 +1,13 @@
 //! The ways of walking a kernel that are worth timing: `mode = "max-autotune"` takes the fastest.
 //!
-//! All of them compute the same bits: reductions have one order whoever walks them.
+//! All of a kernel compute the same bits: reductions have one order whoever walks them. Those of a product do not.
 
+use super::product::{LARGE_TILE, SMALL_TILE};
 use super::variant::Walked;
 use super::walk::{BLOCK, LANES, keep_by};
-use super::{Geometry, Target, Variant, Walk};
+use super::{Geometry, Target, Variant, Walk, hopper};
 use crate::plan::{Kernel, Kind, Phases};
+use crate::types::DType;
 use serde::{Deserialize, Serialize};
 
 /// A way of walking a kernel, in words that mean something for other sizes too.
@@ -41,6 +43,17 @@ pub enum Way {
     /// A block computes a strip of columns of a product of at most so many rows.
     Strips(u32),
 }
+
+/// Ways of multiplying that are not for few rows.
+const TILES: [Way; 7] = [
+    Way::Thirds(192),
+    Way::Thirds(128),
+    Way::Halves(256),
+    Way::Halves(192),
+    Way::Halves(128),
+    Way::Product(LARGE_TILE),
+    Way::Product(SMALL_TILE),
+];
 
 /// Threads that may share a row.
 const TEAMS: [u32; 6] = [32, 64, 128, 256, 512, 1024];
@@ -89,6 +102,48 @@ impl Variant {
         (vec <= most).then(|| walked.variant(kernel, axes, walk, vec))
     }
 
+    /// The variants of a matmul template that are worth timing, the one that [`Variant::product`] gives first. Where that is one for
+    /// tensor cores, plain tiles are not.
+    pub fn product_candidates(epilogue: &Kernel, dtype: DType, axes: &Geometry, target: &Target) -> Vec<Variant> {
+        let best = Variant::product(epilogue, dtype, axes, target);
+        let has_tiles = matches!(best.walk, Walk::Product { .. });
+        let ways = TILES.into_iter().filter(|way| has_tiles || !matches!(way, Way::Product(_)));
+        let others = ways.filter_map(|way| Variant::of_product_candidate(epilogue, dtype, axes, target, way));
+        let is_strip = matches!(best.walk, Walk::Strips { .. });
+        distinct([best].into_iter().chain(others.filter(|_| !is_strip)))
+    }
+
+    /// The variant of a matmul template that computes its product in a certain way, if that can be.
+    pub fn of_product_candidate(
+        epilogue: &Kernel,
+        dtype: DType,
+        axes: &Geometry,
+        target: &Target,
+        way: Way,
+    ) -> Option<Variant> {
+        let plain = Variant::plain_product(epilogue, dtype, axes);
+        let variant = match way {
+            Way::Thirds(_) => plain.in_thirds(dtype, axes, target),
+            Way::Halves(_) => plain.in_halves(epilogue, dtype, axes, target),
+            _ => plain,
+        };
+        let fits = |tile: u32| tile == SMALL_TILE || tile == LARGE_TILE && hopper::bytes(axes) <= DType::F32.bytes();
+        let walk = match (way, variant.walk) {
+            (Way::Thirds(columns), Walk::Thirds { left, right, .. }) if hopper::THIRDS.has(columns) => {
+                Walk::Thirds { columns, left, right }
+            }
+            (Way::Halves(columns), Walk::Halves { left, right, .. }) if hopper::HALVES.has(columns) => {
+                Walk::Halves { columns, left, right }
+            }
+            (Way::Product(tile), Walk::Product { left, right, .. }) if fits(tile) => {
+                Walk::Product { tile, left, right }
+            }
+            (Way::Strips(rows), Walk::Strips { rows: most, .. }) if rows == most => variant.walk,
+            _ => return None,
+        };
+        Some(Variant { walk, ..variant })
+    }
+
     /// The way this variant walks.
     pub fn candidate(&self) -> Candidate {
         let way = match self.walk {
@@ -120,8 +175,10 @@ pub(super) fn distinct(variants: impl Iterator<Item = Variant>) -> Vec<Variant> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{H200, kernel, rows, softmax, square, transpose_add};
+    use super::super::Access;
+    use super::super::samples::{H200, kernel, product, rows, softmax, square, transpose_add};
     use super::*;
+    use crate::plan::Step;
 
     fn ways(variants: &[Variant]) -> Vec<String> {
         variants.iter().map(|variant| format!("{:?} by {}", variant.candidate().way, variant.vec)).collect()
@@ -152,6 +209,34 @@ mod tests {
                 assert_eq!(again.as_ref(), Some(&variant), "{axes:?}");
             }
         }
+    }
+
+    #[test]
+    fn products_are_timed_in_tiles_of_every_size_and_say_in_words_what_they_are() {
+        let matrix = |bytes: usize| Access { strides: vec![0, 0, 0, 4096, 1], address: 0, bytes, indexed: false };
+        let of = |dtype: DType, m: i64| {
+            let plan = product(dtype);
+            let Some(Step::Matmul(matmul)) = plan.steps.last() else { panic!("{} ends in a product", plan.name) };
+            let axes = Geometry {
+                outer: vec![1, 1, 1, m, 3072],
+                inner: vec![768],
+                operands: (0..3).map(|_| matrix(dtype.bytes())).collect(),
+            };
+            let found = Variant::product_candidates(&matmul.epilogue, dtype, &axes, &H200);
+            assert_eq!(found[0], Variant::product(&matmul.epilogue, dtype, &axes, &H200));
+            for variant in &found {
+                let way = variant.candidate().way;
+                let again = Variant::of_product_candidate(&matmul.epilogue, dtype, &axes, &H200, way);
+                assert_eq!(again.as_ref(), Some(variant));
+            }
+            found.iter().map(|variant| variant.candidate().way).collect::<Vec<_>>()
+        };
+        assert_eq!(of(DType::F32, 4096), [Way::Thirds(192), Way::Thirds(128)]);
+        assert_eq!(of(DType::BF16, 4096), [Way::Halves(256), Way::Halves(192), Way::Halves(128)]);
+        let small = [Way::Product(64), Way::Thirds(192), Way::Thirds(128), Way::Product(128)];
+        assert_eq!(of(DType::F32, 100), small);
+        assert_eq!(of(DType::F64, 100), [Way::Product(64)]);
+        assert_eq!(of(DType::F32, 3), [Way::Strips(4)]);
     }
 
     #[test]

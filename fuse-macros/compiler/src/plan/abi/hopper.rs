@@ -82,6 +82,11 @@ impl Tiles {
         Some(((left * most) as usize * (ROWS * columns * 4) as usize, left as usize * 8))
     }
 
+    /// Whether tiles may have so many columns.
+    pub(super) fn has(&self, columns: u32) -> bool {
+        self.columns.iter().any(|(has, _)| *has == columns)
+    }
+
     /// Whether there is enough to do for most of a device.
     pub(super) fn keep_busy(&self, axes: &Geometry, target: &Target) -> bool {
         let (columns, time) = self.best(axes, target);
@@ -192,7 +197,7 @@ impl Variant {
 }
 
 /// Bytes of the elements of the matrices.
-fn bytes(axes: &Geometry) -> usize {
+pub(super) fn bytes(axes: &Geometry) -> usize {
     axes.operands.last().map_or(0, |right| right.bytes)
 }
 

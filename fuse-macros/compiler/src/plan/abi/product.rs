@@ -7,9 +7,9 @@ use crate::types::DType;
 use serde::{Deserialize, Serialize};
 
 /// Rows and columns of the product that a block computes, where there are enough blocks.
-const LARGE_TILE: u32 = 128;
+pub(super) const LARGE_TILE: u32 = 128;
 /// The same for small products, and for wide elements, of which a large tile would not fit.
-const SMALL_TILE: u32 = 64;
+pub(super) const SMALL_TILE: u32 = 64;
 /// With fewer large tiles some multiprocessors of a GPU would have none.
 const ENOUGH_TILES: i64 = 132;
 /// Bytes of the accesses that fill tiles.
