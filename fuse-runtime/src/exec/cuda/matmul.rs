@@ -228,8 +228,8 @@ impl Product {
         has_few_rows(m, dtype.bytes()) && (along_k == 1 || along_n == 1) && !left_to_library
     }
 
-    /// Whether the template's kernels for Hopper's tensor cores are faster: of floats always, where TF32 is not enough, of halves
-    /// where much follows the product that the library cannot do.
+    /// Whether the template's kernels for Hopper's tensor cores are faster: of floats, where TF32 is not enough, of halves where much
+    /// follows the product that the library cannot do, or its rows are odd.
     fn pays_on_tensor_cores(&self, call: &CudaCall<'_>, matmul: &Matmul) -> Result<bool> {
         let products = self.a.shape().iter().rev().skip(2).map(|&extent| extent as i64).product();
         let (dtype, target) = (self.a.dtype(), target_of_products(call));
@@ -237,7 +237,7 @@ impl Product {
             return Ok(!matmul.tf32);
         }
         let (a, b) = (access(&self.a)?, access(&self.b)?);
-        Ok(matmul.lib.rest.is_some() && pays_in_halves(dtype, products, self.extents, [&a, &b], &target))
+        Ok(pays_in_halves(dtype, products, self.extents, [&a, &b], matmul.lib.rest.is_some(), &target))
     }
 
     /// Whether the library would take several calls that one launch of the template beats.

@@ -107,7 +107,12 @@ impl Variant {
     pub fn product_candidates(epilogue: &Kernel, dtype: DType, axes: &Geometry, target: &Target) -> Vec<Variant> {
         let best = Variant::product(epilogue, dtype, axes, target);
         let has_tiles = matches!(best.walk, Walk::Product { .. });
-        let ways = TILES.into_iter().filter(|way| has_tiles || !matches!(way, Way::Product(_)));
+        let is_worth_it = |way: &Way| match *way {
+            Way::Product(_) => has_tiles,
+            Way::Thirds(columns) | Way::Halves(columns) => hopper::may_pay(axes, columns, target),
+            _ => true,
+        };
+        let ways = TILES.into_iter().filter(is_worth_it);
         let others = ways.filter_map(|way| Variant::of_product_candidate(epilogue, dtype, axes, target, way));
         let is_strip = matches!(best.walk, Walk::Strips { .. });
         distinct([best].into_iter().chain(others.filter(|_| !is_strip)))
@@ -233,8 +238,8 @@ mod tests {
         };
         assert_eq!(of(DType::F32, 4096), [Way::Thirds(192), Way::Thirds(128)]);
         assert_eq!(of(DType::BF16, 4096), [Way::Halves(256), Way::Halves(192), Way::Halves(128)]);
-        let small = [Way::Product(64), Way::Thirds(192), Way::Thirds(128), Way::Product(128)];
-        assert_eq!(of(DType::F32, 100), small);
+        assert_eq!(of(DType::F32, 400), [Way::Thirds(192), Way::Thirds(128)]);
+        assert_eq!(of(DType::F32, 100), [Way::Product(64), Way::Product(128)]);
         assert_eq!(of(DType::F64, 100), [Way::Product(64)]);
         assert_eq!(of(DType::F32, 3), [Way::Strips(4)]);
     }

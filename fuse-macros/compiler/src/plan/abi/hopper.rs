@@ -1,7 +1,7 @@
 //! Products on Hopper's tensor cores, of floats in three parts each and of halves: where they pay, in which tiles, and how they are
 //! launched.
 //!
-//! See the helpers `fuse_thirds` and `fuse_halves`. Times are in ns, measured on an H200.
+//! See the helpers `fuse_thirds` and `fuse_halves`. Times are in ns, measured on an H200 over the shapes of `benches/products.rs`.
 
 use super::product::{lie, tiles};
 use super::variant::{step, vector};
@@ -28,29 +28,38 @@ const SETTLE_MORE: i64 = 700;
 /// Percent of a device's multiprocessors that must have something to do for the whole time: with fewer the library is faster.
 const BUSY: i64 = 55;
 
+/// A launch and what it waits for: how much longer the library takes for a small product, and a kernel behind it.
+const LIBRARY: i64 = 2000;
+const ANOTHER_LAUNCH: i64 = 4000;
+/// TFLOP/s of the library for halves, and where rows of the product do not begin at multiples of 16 bytes.
+const LIBRARY_SPEEDS: [i64; 2] = [700, 110];
+/// Bytes of the pieces in which memory is read.
+const SECTOR: i64 = 32;
+/// Percent that tiles take longer for each operand whose rows do not begin with a sector: a quarter more of them are read.
+const OFF_SECTOR: i64 = 15;
+
 /// How long a product of halves by the library may take, in terms of what not launching the rest saves. Beyond that a template
 /// gains a few percent for some numbers of rows alone, and compiling it keeps the first of them waiting.
 const MOST_MULTIPLIED: i64 = 3;
 
 /// The tiles of one way of multiplying.
 pub(super) struct Tiles {
-    /// Columns they may have, and what 64 inner positions of them take.
-    columns: &'static [(u32, i64)],
-    /// What every tile takes beside that.
-    beside: i64,
+    /// Columns they may have, what 64 inner positions of them take, and what every tile takes beside that.
+    columns: &'static [(u32, i64, i64)],
     /// Whether blocks may share tiles, see the helper `fuse_shares`.
     shares: bool,
 }
 
 /// Of floats.
-pub(super) const THIRDS: Tiles = Tiles { columns: &[(192, 4100), (128, 3000)], beside: 2000, shares: true };
-/// Of halves.
-pub(super) const HALVES: Tiles = Tiles { columns: &[(256, 760), (192, 690), (128, 520)], beside: 2700, shares: false };
+pub(super) const THIRDS: Tiles = Tiles { columns: &[(192, 4100, 2000), (128, 3000, 2000)], shares: true };
+/// Of halves. Tiles of a round end together, so that all write at the same time.
+pub(super) const HALVES: Tiles =
+    Tiles { columns: &[(256, 830, 4000), (192, 670, 2900), (128, 510, 1800)], shares: false };
 
 impl Tiles {
     /// The columns with which a device is done first, and when.
     fn best(&self, axes: &Geometry, target: &Target) -> (u32, i64) {
-        let time = |&(columns, _): &(u32, i64)| {
+        let time = |&(columns, ..): &(u32, i64, i64)| {
             let whole = rounds(axes, columns, target) * self.tile(columns, axes);
             (columns, self.shared(columns, axes, target).map_or(whole, |shared| shared.min(whole)))
         };
@@ -59,8 +68,8 @@ impl Tiles {
 
     /// What a tile takes.
     fn tile(&self, columns: u32, axes: &Geometry) -> i64 {
-        let (_, stage) = self.columns.iter().find(|(own, _)| *own == columns).expect("there are such tiles");
-        ceil_div(axes.len(), 64) * stage + self.beside
+        let (_, stage, beside) = self.columns.iter().find(|(own, ..)| *own == columns).expect("there are such tiles");
+        ceil_div(axes.len(), 64) * stage + beside
     }
 
     /// When a device is done if blocks share the tiles that are left when all have had as many.
@@ -84,7 +93,7 @@ impl Tiles {
 
     /// Whether tiles may have so many columns.
     pub(super) fn has(&self, columns: u32) -> bool {
-        self.columns.iter().any(|(has, _)| *has == columns)
+        self.columns.iter().any(|(has, ..)| *has == columns)
     }
 
     /// Whether there is enough to do for most of a device.
@@ -98,6 +107,11 @@ impl Tiles {
 /// How many tiles the busiest multiprocessor computes.
 fn rounds(axes: &Geometry, columns: u32, target: &Target) -> i64 {
     ceil_div(tiles(axes, [ROWS, columns]), i64::from(target.multiprocessors.max(1)))
+}
+
+/// Whether there are tiles of so many columns for a quarter of the multiprocessors; with fewer, timing them tells nothing new.
+pub(super) fn may_pay(axes: &Geometry, columns: u32, target: &Target) -> bool {
+    4 * tiles(axes, [ROWS, columns]) >= i64::from(target.multiprocessors)
 }
 
 fn exists(axes: &Geometry, target: &Target) -> bool {
@@ -114,25 +128,32 @@ pub fn pays_in_thirds(dtype: DType, products: i64, extents: [i64; 3], target: &T
     dtype == DType::F32 && exists(&axes, target) && THIRDS.keep_busy(&axes, target)
 }
 
-/// Whether so many products of halves, with what follows them in the same kernel, are faster than by the library with what follows
-/// in another one. The operands are those of [`Variant::product`].
+/// Whether so many products of halves, with what follows them in the same kernel, are faster than by the library with what it leaves to
+/// another one (`is_followed`). Where rows of the product are odd, it is so slow that a product alone pays. The operands are those of
+/// [`Variant::product`].
 pub fn pays_in_halves(
     dtype: DType,
     products: i64,
     extents: [i64; 3],
     [left, right]: [&Access; 2],
+    is_followed: bool,
     target: &Target,
 ) -> bool {
     let axes = axes_of(products, extents);
     let runs = [lie(left, BATCH_AXES + 1, BATCH_AXES), lie(right, BATCH_AXES, BATCH_AXES + 1)];
     let exists = dtype.is_half() && !runs.contains(&Lie::Apart) && exists(&axes, target);
-    if !exists || !HALVES.keep_busy(&axes, target) {
+    let [m, n, _] = extents;
+    let is_odd = m > 1 && n * 2 % 16 != 0;
+    if !exists || !(is_followed || is_odd) || !HALVES.keep_busy(&axes, target) {
         return false;
     }
-    // The library at 720 TFLOP/s, then a kernel that reads and writes the product at 3.5 TB/s.
-    let multiplied = axes.rows() / 360 * axes.len() / 1000;
-    let passed = axes.rows() * 4 / 3500 + 4000;
-    multiplied < MOST_MULTIPLIED * passed && HALVES.best(&axes, target).1 < multiplied + passed
+    let multiplied = LIBRARY + axes.rows() * 2 / LIBRARY_SPEEDS[usize::from(is_odd)] * axes.len() / 1000;
+    // A kernel that reads and writes the product at 3.5 TB/s.
+    let passed = if is_followed { axes.rows() * 4 / 3500 + ANOTHER_LAUNCH } else { 0 };
+    let between = |operand: &&Access| operand.strides[BATCH_AXES..].iter().copied().max().unwrap_or(0);
+    let off_sector = [left, right].iter().filter(|operand| between(operand) * 2 % SECTOR != 0).count() as i64;
+    let taken = HALVES.best(&axes, target).1 * (100 + OFF_SECTOR * off_sector) / 100;
+    (is_odd || multiplied < MOST_MULTIPLIED * passed) && taken < multiplied + passed
 }
 
 /// One block a multiprocessor, which takes tiles in turn and shares the last ones with others.
@@ -234,12 +255,24 @@ mod tests {
     #[test]
     fn halves_pay_where_what_follows_reads_much() {
         let matrix = || Access { strides: vec![0, 0, 0, 4096, 1], address: 0, bytes: 2, indexed: false };
-        let pays = |extents, left: &Access| pays_in_halves(DType::BF16, 1, extents, [left, &matrix()], &H200);
+        let pays = |extents, left: &Access| pays_in_halves(DType::BF16, 1, extents, [left, &matrix()], true, &H200);
         let rows = matrix();
-        assert!(pays([4096, 3072, 768], &rows) && pays([4096, 768, 768], &rows));
-        assert!(!pays([128, 768, 768], &rows) && !pays([8192; 3], &rows));
+        assert!(pays([4096, 3072, 768], &rows) && pays([4096, 768, 768], &rows) && pays([8192, 8192, 1024], &rows));
+        assert!(!pays([8192; 3], &rows) && !pays([2048, 11008, 4096], &rows) && !pays([128, 768, 768], &rows));
         assert!((1..1024).all(|length| !pays([8 * length, 768, 3072], &rows)));
         assert!(!pays([4096, 3072, 768], &Access { address: 2, ..rows.clone() }));
+        // Rows of 1000 elements begin in the middle of a sector.
+        let odd = Access { strides: vec![0, 0, 0, 1000, 1], ..matrix() };
+        let both = |extents| pays_in_halves(DType::BF16, 1, extents, [&odd, &odd], true, &H200);
+        assert!(pays([4000, 3000, 1000], &rows) && !both([4000, 3000, 1000]));
+    }
+
+    #[test]
+    fn a_product_alone_pays_where_its_rows_are_odd() {
+        let matrix = Access { strides: vec![0, 0, 0, 768, 1], address: 0, bytes: 2, indexed: false };
+        let columns = Access { strides: vec![0, 0, 0, 1, 768], ..matrix.clone() };
+        let pays = |n: i64| pays_in_halves(DType::BF16, 1, [1024, n, 768], [&matrix, &columns], false, &H200);
+        assert!(pays(50257) && !pays(50264));
     }
 
     #[test]
@@ -259,10 +292,10 @@ mod tests {
 
     #[test]
     fn a_block_fits_a_multiprocessor() {
-        for (columns, _) in THIRDS.columns {
+        for (columns, ..) in THIRDS.columns {
             assert!(thirds_shared(*columns) as usize <= H200.shared_per_block);
         }
-        for (columns, _) in HALVES.columns {
+        for (columns, ..) in HALVES.columns {
             assert!(halves_shared(*columns) as usize <= H200.shared_per_block);
         }
         assert_eq!(launch(&axes_of(1, [4096, 4096, 64]), 192, 0, &H200).blocks, 132);

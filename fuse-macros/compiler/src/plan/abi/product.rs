@@ -47,7 +47,7 @@ impl Variant {
     pub fn product(epilogue: &Kernel, dtype: DType, axes: &Geometry, target: &Target) -> Variant {
         let plain = Variant::plain_product(epilogue, dtype, axes);
         let plain = if hopper::THIRDS.keep_busy(axes, target) { plain.in_thirds(dtype, axes, target) } else { plain };
-        if hopper::HALVES.keep_busy(axes, target) { plain.in_halves(epilogue, dtype, axes, target) } else { plain }
+        plain.in_halves(epilogue, dtype, axes, target)
     }
 
     /// The same for a device without such tensor cores.
