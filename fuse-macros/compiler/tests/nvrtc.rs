@@ -87,10 +87,17 @@ fn own_architectures(variant: &Variant) -> Option<&'static [&'static str]> {
 fn suits(variant: &Variant, params: &[DType]) -> bool {
     params.iter().all(|dtype| match variant.walk {
         Walk::Thirds { .. } => *dtype == DType::F32,
-        Walk::Attention { part, depth, columns, groups, keys, .. } if *dtype == DType::F32 => {
-            part == Part::Forward && FLOATS.contains(&(depth, columns, groups, keys))
+        Walk::Attention { part, depth, columns, groups, keys, .. } => {
+            let sizes = &(depth, columns, groups, keys);
+            let of_floats = FLOATS_BACK.contains(sizes) || part == Part::Forward && FLOATS.contains(sizes);
+            // The way back of halves is compiled where it is of halves alone.
+            if *dtype == DType::F32 {
+                of_floats || part == Part::Drops
+            } else {
+                dtype.is_half() && !FLOATS_BACK.contains(sizes)
+            }
         }
-        Walk::Halves { .. } | Walk::Attention { .. } | Walk::Warps { .. } => dtype.is_half(),
+        Walk::Halves { .. } | Walk::Warps { .. } => dtype.is_half(),
         _ => true,
     })
 }
@@ -108,7 +115,10 @@ fn instances(plan: &Plan) -> Vec<Vec<DType>> {
 
 fn kernels(plan: &Plan) -> Vec<(&Kernel, Vec<Variant>)> {
     let mut found = vec![];
-    for step in &plan.steps {
+    // The steps of attention in training are compiled where it is of halves.
+    let is_again = |fused: &Fused| fused.back.is_some() && fused.steps.steps(plan).2.dtype.is_generic();
+    let steps = if plan.fused.iter().any(is_again) { &[][..] } else { &plan.steps[..] };
+    for step in steps {
         match step {
             PlanStep::Kernel(kernel) => found.push((kernel, variants(kernel))),
             PlanStep::Matmul(m) => {
@@ -125,10 +135,11 @@ fn kernels(plan: &Plan) -> Vec<(&Kernel, Vec<Variant>)> {
     found
 }
 
-/// Sizes of heads, warpgroups and keys of a block that attention of halves, and of floats, may have, and the way back of halves.
+/// Sizes of heads, warpgroups and keys of a block that attention of halves, and of floats, may have, and their ways back.
 const HALVES: [(u32, u32, u32, u32); 4] = [(64, 64, 3, 128), (128, 128, 2, 128), (96, 32, 1, 128), (256, 160, 2, 64)];
 const FLOATS: [(u32, u32, u32, u32); 3] = [(64, 64, 2, 64), (128, 128, 2, 64), (96, 32, 1, 64)];
 const BACK: [(u32, u32, u32, u32); 3] = FLOATS;
+const FLOATS_BACK: [(u32, u32, u32, u32); 2] = [(64, 32, 2, 64), (96, 128, 1, 64)];
 
 /// The same of attention by warps: elements of a row of keys and of values, queries of a tile, keys of a block, pieces.
 const WARPS: [(u32, u32, u32, u32, u32); 3] = [(64, 64, 16, 64, 4), (96, 32, 128, 64, 2), (256, 160, 64, 32, 2)];
@@ -154,6 +165,7 @@ fn attentions(plan: &Plan, fused: &Fused, part: Part) -> Vec<Variant> {
     let (.., values) = fused.steps.steps(plan);
     let all: Vec<_> = match values.dtype {
         _ if part == Part::Drops => vec![&(0, 0, 1, 0)],
+        DType::F32 | DType::Param(_) if fused.back.is_some() => FLOATS_BACK.iter().collect(),
         _ if part != Part::Forward => BACK.iter().collect(),
         _ if fused.back.is_some() => HALVES.iter().collect(),
         DType::F32 => FLOATS.iter().collect(),

@@ -176,8 +176,7 @@ fn together(plan: &Plan) -> Vec<String> {
     lines.extend(plan.fused.iter().map(|fused| {
         let (scores, _, values) = fused.steps.steps(plan);
         let (first, last) = (&scores.epilogue.name, &values.epilogue.name);
-        let of = if fused.back.is_some() { "halves" } else { "halves or floats" };
-        let forward = format!("`{first}` to `{last}` are one kernel of {of}, `{}`", fused.score.name);
+        let forward = format!("`{first}` to `{last}` are one kernel of halves or floats, `{}`", fused.score.name);
         let back = fused.back.as_ref().map(|back| {
             let (of_values, .., of_keys) = back.steps(plan);
             let (first, last) = (&of_values.epilogue.name, &of_keys.epilogue.name);

@@ -11,7 +11,7 @@ mod side;
 use crate::plan::{
     Attention, BufClass, BufId, Fused, Kernel, Kind, Leaf, LeafSource, Level, Matmul, Plan, Step, Store,
 };
-use crate::types::{DType, Dim};
+use crate::types::Dim;
 
 /// Lists what attention a plan has.
 pub fn run(mut plan: Plan) -> Plan {
@@ -40,9 +40,7 @@ fn of_training(plan: &Plan, first: usize) -> Option<Attention> {
     let buf = store.to.buf;
     let plain = |store: &Store| store.to.views.is_empty() && store.scatter.is_none();
     let stored = weights.stores.iter().any(|store| store.to.buf == values.a.buf);
-    // The way back of floats has no kernels.
-    let is_half = values.dtype.is_half() || matches!(values.dtype, DType::Param(_));
-    let fits = is_half && stored && plain(store) && weights.stores.iter().all(plain) && reads_by_row(weights, buf);
+    let fits = stored && plain(store) && weights.stores.iter().all(plain) && reads_by_row(weights, buf);
     fits.then_some(Attention { first: first as u32, scores: buf, weights: values.a.buf })
 }
 

@@ -1796,6 +1796,9 @@ struct fuse_kept {
     }
 };
 
+template <class WEIGHT> struct fuse_is_kept { static constexpr bool IS = false; };
+template <> struct fuse_is_kept<fuse_kept> { static constexpr bool IS = true; };
+
 // Draws all of that, a word a thread. `keep` is asked for four neighbours along a row, each with its number.
 template <class KEEP> static __device__ __forceinline__ void fuse_draw_kept(const KEEP& keep, unsigned* to, const fuse_attention_shape& shape)
 {
@@ -1917,6 +1920,77 @@ template <int N> struct fuse_multipliers<N, true, fuse_kept> {
 // One of two, where they are alike.
 template <class A> static __device__ __forceinline__ const A& fuse_first_if_same(const A& first, const A&) { return first; }
 template <class A, class B> static __device__ __forceinline__ const B& fuse_first_if_same(const A&, const B& other) { return other; }
+#endif
+
+#if defined(HEAD_KEYS)
+// Products of queries and keys that a thread has, and where they are: of every eight along the block two, in two lines eight apart.
+// TURNED: a line is a key's, otherwise a query's.
+template <int N, bool CAUSAL, bool PLAIN, bool PLAIN_WEIGHT, bool TURNED> struct fuse_back_scores {
+    const fuse_attention_shape& shape;
+    const int (&batch)[3];
+    int m, n;
+
+    __device__ __forceinline__ int query(int i) const { return m + (TURNED ? i / 4 * 8 + i % 2 : i / 2 % 2 * 8); }
+    __device__ __forceinline__ int key(int i) const { return n + (TURNED ? i / 2 % 2 * 8 : i / 4 * 8 + i % 2); }
+
+    // A program of a score or weight; places that are none read like the last one that is.
+    template <class PROGRAM, class... MORE>
+    __device__ __forceinline__ float run(const PROGRAM& program, int i, float x, MORE... more) const
+    {
+        return program(batch, x, more..., min(query(i), (int)shape.m - 1), min(key(i), (int)shape.n - 1));
+    }
+
+    // What weights and their gradients are multiplied by, looked up and used.
+    template <class MULTIPLIERS> __device__ __forceinline__ void look(MULTIPLIERS& by) const
+    {
+        if (!PLAIN_WEIGHT) by.look(batch, m, n, (int)shape.m - 1, (int)shape.n - 1);
+    }
+    template <class MULTIPLIERS> __device__ __forceinline__ void settle(MULTIPLIERS& by) const
+    {
+        if (!PLAIN_WEIGHT) by.settle(n);
+    }
+    template <class MULTIPLIERS> __device__ __forceinline__ float multiply(const MULTIPLIERS& by, int i, float x) const
+    {
+        return by.apply(batch, i, x, min(query(i), (int)shape.m - 1), min(key(i), (int)shape.n - 1));
+    }
+
+    // Products become weights. EDGE: there may be places that are none, or keys behind a query. `sums`: of place i.
+    template <bool EDGE, class SUMS, class SCORE>
+    __device__ __forceinline__ void to_weights(float (&s)[N], float (&products)[N], float factor, const SUMS& sums, const SCORE& score) const
+    {
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+            products[i] = s[i];
+            if (!PLAIN) s[i] = run(score, i, s[i]);
+            // exp(x) = 2^(x log2(e)). The difference comes first, for scores may be as large as floats are, and of numbers that are
+            // rounded alike: of what a fused multiplication keeps an exponential would be anything.
+            s[i] = fuse_exp2((__fmul_rn(s[i], factor) - sums(i)) * 1.44269504f);
+            if (EDGE && (key(i) >= (int)shape.n || query(i) >= (int)shape.m || (CAUSAL && key(i) > query(i)))) s[i] = 0.0f;
+        }
+    }
+
+    // What values are multiplied by.
+    template <class T, class MULTIPLIERS> __device__ __forceinline__ void narrow(unsigned (&w)[N / 2], const float (&p)[N], const MULTIPLIERS& by) const
+    {
+#pragma unroll
+        for (int i = 0; i < N; i += 2) {
+            const float first = PLAIN_WEIGHT ? p[i] : multiply(by, i, p[i]);
+            w[i / 2] = fuse_element<T>::pair(first, PLAIN_WEIGHT ? p[i + 1] : multiply(by, i + 1, p[i + 1]));
+        }
+    }
+
+    // Weights become the gradients of products, but for the factor; `of`: the rowsum(O dO) of place i.
+    template <class OF, class MULTIPLIERS, class SCORE>
+    __device__ __forceinline__ void to_gradients(float (&p)[N], const float (&d)[N], const float (&products)[N], const OF& of,
+                                                 const MULTIPLIERS& by, const SCORE& score) const
+    {
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+            p[i] *= (PLAIN_WEIGHT ? d[i] : multiply(by, i, d[i])) - of(i);
+            if (!PLAIN) p[i] = run(score, i, p[i], products[i]);
+        }
+    }
+};
 #endif
 
 #if defined(HEAD_KEYS)
@@ -2257,74 +2331,6 @@ template <int GROUPS, int STAGES> struct fuse_back_turns {
     {
         __syncwarp();
         if (threadIdx.x % 32 == 0) fuse_arrive(room + barrier);
-    }
-};
-
-// Products of queries and keys that a thread has, and where they are: of every eight along the block two, in two lines eight apart.
-// TURNED: a line is a key's, otherwise a query's.
-template <int N, bool CAUSAL, bool PLAIN, bool PLAIN_WEIGHT, bool TURNED> struct fuse_back_scores {
-    const fuse_attention_shape& shape;
-    const int (&batch)[3];
-    int m, n;
-
-    __device__ __forceinline__ int query(int i) const { return m + (TURNED ? i / 4 * 8 + i % 2 : i / 2 % 2 * 8); }
-    __device__ __forceinline__ int key(int i) const { return n + (TURNED ? i / 2 % 2 * 8 : i / 4 * 8 + i % 2); }
-
-    // A program of a score or weight; places that are none read like the last one that is.
-    template <class PROGRAM, class... MORE>
-    __device__ __forceinline__ float run(const PROGRAM& program, int i, float x, MORE... more) const
-    {
-        return program(batch, x, more..., min(query(i), (int)shape.m - 1), min(key(i), (int)shape.n - 1));
-    }
-
-    // What weights and their gradients are multiplied by, looked up and used.
-    template <class MULTIPLIERS> __device__ __forceinline__ void look(MULTIPLIERS& by) const
-    {
-        if (!PLAIN_WEIGHT) by.look(batch, m, n, (int)shape.m - 1, (int)shape.n - 1);
-    }
-    template <class MULTIPLIERS> __device__ __forceinline__ void settle(MULTIPLIERS& by) const
-    {
-        if (!PLAIN_WEIGHT) by.settle(n);
-    }
-    template <class MULTIPLIERS> __device__ __forceinline__ float multiply(const MULTIPLIERS& by, int i, float x) const
-    {
-        return by.apply(batch, i, x, min(query(i), (int)shape.m - 1), min(key(i), (int)shape.n - 1));
-    }
-
-    // Products become weights. EDGE: there may be places that are none, or keys behind a query. `sums`: of place i.
-    template <bool EDGE, class SUMS, class SCORE>
-    __device__ __forceinline__ void to_weights(float (&s)[N], float (&products)[N], float factor, const SUMS& sums, const SCORE& score) const
-    {
-#pragma unroll
-        for (int i = 0; i < N; ++i) {
-            products[i] = s[i];
-            if (!PLAIN) s[i] = run(score, i, s[i]);
-            // exp(x) = 2^(x log2(e)); the difference comes first, for scores may be as large as floats are.
-            s[i] = fuse_exp2(__fmaf_rn(s[i], factor, -sums(i)) * 1.44269504f);
-            if (EDGE && (key(i) >= (int)shape.n || query(i) >= (int)shape.m || (CAUSAL && key(i) > query(i)))) s[i] = 0.0f;
-        }
-    }
-
-    // What values are multiplied by.
-    template <class T, class MULTIPLIERS> __device__ __forceinline__ void narrow(unsigned (&w)[N / 2], const float (&p)[N], const MULTIPLIERS& by) const
-    {
-#pragma unroll
-        for (int i = 0; i < N; i += 2) {
-            const float first = PLAIN_WEIGHT ? p[i] : multiply(by, i, p[i]);
-            w[i / 2] = fuse_element<T>::pair(first, PLAIN_WEIGHT ? p[i + 1] : multiply(by, i + 1, p[i + 1]));
-        }
-    }
-
-    // Weights become the gradients of products, but for the factor; `of`: the rowsum(O dO) of place i.
-    template <class OF, class MULTIPLIERS, class SCORE>
-    __device__ __forceinline__ void to_gradients(float (&p)[N], const float (&d)[N], const float (&products)[N], const OF& of,
-                                                 const MULTIPLIERS& by, const SCORE& score) const
-    {
-#pragma unroll
-        for (int i = 0; i < N; ++i) {
-            p[i] *= (PLAIN_WEIGHT ? d[i] : multiply(by, i, d[i])) - of(i);
-            if (!PLAIN) p[i] = run(score, i, p[i], products[i]);
-        }
     }
 };
 

@@ -122,6 +122,7 @@ pub fn made() -> Vec<(&'static str, Made)> {
         ("attention_floats", attention_fused(F32)),
         ("attention_generic", attention_fused(Param(0))),
         ("attention_training", attention_training(BF16)),
+        ("attention_training_generic", attention_training(Param(0))),
     ]
 }
 

@@ -410,7 +410,6 @@ fn training(dtype: DType, extents: Extents, masked: Mask, (form, rate): Trained)
 
 /// Compares the result and the gradients with what steps in f32 give on the processor, with the same draws.
 fn check_training(dtype: DType, extents: Extents, masked: Mask, trained: Trained, lie: Lie) {
-    let Ok(cuda) = Device::cuda(0) else { return };
     let [b, h, m, n, depth, columns] = extents;
     let shared = if lie == Lie::Shared { Lie::Dense } else { lie };
     let matrices =
@@ -418,28 +417,49 @@ fn check_training(dtype: DType, extents: Extents, masked: Mask, trained: Trained
     let mut inputs: Vec<RawTensor> =
         (0..).zip(matrices).map(|(k, (dims, lie))| heads_of(|dims| sample(dtype, dims, k), dims, lie)).collect();
     inputs.splice(3..3, mask(dtype, masked, extents));
+    let what = format!("{dtype:?} {extents:?} {masked:?} {trained:?} {lie:?}");
+    compare_training(dtype, extents, (masked, trained), &inputs, &what, |want| {
+        // What cancels (one key: the gradient of its score is 0) is as exact as what it is the difference of.
+        let most: Vec<f64> = want.iter().map(|x| largest(&values(x))).collect();
+        let least = most.iter().copied().fold(0.0, f64::max) / 32.0;
+        let room = move |result: usize, _: usize| match dtype {
+            F32 => 64.0 * 2f64.powi(-24) * most[result].max(least),
+            BF16 => 6.0 * 2f64.powi(-8) * most[result].max(least) + 1e-6,
+            _ => 6.0 * 2f64.powi(-11) * most[result].max(least) + 1e-6,
+        };
+        Box::new(room)
+    });
+}
+
+/// How far from what is wanted an element of a result may be, by their numbers.
+type Room = Box<dyn Fn(usize, usize) -> f64>;
+
+fn compare_training(
+    dtype: DType,
+    extents: Extents,
+    (masked, trained): (Mask, Trained),
+    inputs: &[RawTensor],
+    what: &str,
+    room: impl Fn(&[RawTensor]) -> Room,
+) {
     let case = training(dtype, extents, masked, trained);
     let program = program(&case);
-    let what = format!("{dtype:?} {extents:?} {masked:?} {trained:?} {lie:?}");
+    let Ok(cuda) = Device::cuda(0) else { return };
     let wide = |x: &RawTensor| if x.dtype() == Bool { x.clone() } else { widened(x) };
     let wide: Vec<RawTensor> = inputs.iter().map(wide).collect();
     let exact = training(F32, extents, masked, trained);
     let draws = |run: &dyn Fn() -> Vec<RawTensor>| Generator::new(7).scope(run);
     let want = draws(&|| call(&exact, &exact.program(), &wide, Device::cpu()).unwrap());
-    let unit = if dtype == BF16 { 2f64.powi(-8) } else { 2f64.powi(-11) };
+    let room = room(&want);
     // The first call runs step by step, the next ones by a tape.
     for _ in 0..3 {
-        let got = draws(&|| call(&case, &program, &inputs, cuda).unwrap());
-        // What cancels (one key: the gradient of its score is 0) is as exact as what it is the difference of.
-        let largest = |x: &RawTensor| values(x).iter().fold(0.0f64, |most, x| most.max(x.abs()));
-        let least = want.iter().map(largest).fold(0.0, f64::max) / 32.0;
+        let got = draws(&|| call(&case, &program, inputs, cuda).unwrap());
         for (k, (got, want)) in std::iter::zip(&got, &want).enumerate() {
-            let most = largest(want).max(least);
-            let (got, want) = (values(got), values(want));
-            for (i, (got, want)) in std::iter::zip(got, want).enumerate() {
-                let room = 6.0 * unit * most + 1e-6;
+            for (i, (got, want)) in std::iter::zip(values(got), values(want)).enumerate() {
+                let room = room(k, i);
+                let is_same = got == want || (got.is_nan() && want.is_nan());
                 assert!(
-                    (got - want).abs() <= room,
+                    is_same || want.is_finite() && (got - want).abs() <= room,
                     "{what}: {i} of result {k} is {got}, not {want}, with room for {room:e}"
                 );
             }
@@ -448,6 +468,11 @@ fn check_training(dtype: DType, extents: Extents, masked: Mask, trained: Trained
     for kernel in ["attention", "attention_queries", "attention_keys"] {
         assert_eq!(program.functions.has_loaded(kernel), has_wgmma(), "{what}: {kernel}");
     }
+}
+
+/// The largest of finite values by size.
+fn largest(of: &[f64]) -> f64 {
+    of.iter().filter(|x| x.is_finite()).fold(0.0f64, |most, x| most.max(x.abs()))
 }
 
 /// Halves as floats, in the same places.
@@ -483,6 +508,97 @@ fn gradients_behind_masks() {
     }
     check_training(BF16, extents, Mask::Bias, (Form::Op(true), 0.0), Lie::Dense);
     check_training(F16, extents, Mask::None, (Form::Written, 0.2), Lie::Projected);
+}
+
+#[test]
+fn gradients_of_floats_over_sizes_and_drops() {
+    let sizes: [Extents; 7] = [
+        [1, 1, 1, 1, 8, 8],
+        [2, 3, 64, 128, 64, 64],
+        [1, 2, 200, 333, 64, 36],
+        [2, 2, 300, 150, 32, 32],
+        [1, 3, 129, 257, 128, 128],
+        [1, 2, 130, 200, 96, 64],
+        [2, 5, 513, 513, 64, 64],
+    ];
+    for (k, extents) in sizes.into_iter().enumerate() {
+        let lie = [Lie::Dense, Lie::Projected][k % 2];
+        check_training(F32, extents, Mask::None, (Form::Written, [0.1, 0.0][k / 2 % 2]), lie);
+    }
+}
+
+#[test]
+fn gradients_of_floats_behind_masks() {
+    let extents = [2, 3, 140, 270, 64, 64];
+    for (masked, causal, lie) in
+        [(Mask::None, true, Lie::Projected), (Mask::Pairs, false, Lie::Dense), (Mask::Keys, true, Lie::Shared)]
+    {
+        check_training(F32, extents, masked, (Form::Op(causal), 0.0), lie);
+    }
+    check_training(F32, [1, 2, 200, 150, 128, 128], Mask::Bias, (Form::Op(true), 0.0), Lie::Dense);
+    check_training(F32, extents, Mask::None, (Form::Written, 0.2), Lie::Projected);
+}
+
+/// Values below and above what three bfloat16 hold, and such as are no numbers, in the head of a number, a row and a column.
+#[test]
+fn gradients_of_floats_that_parts_do_not_hold() {
+    let extents @ [b, h, m, n, depth, columns] = [1, 4, 70, 150, 64, 64];
+    let changed = |rows: usize, wide: usize, seed: u64, change: &dyn Fn(usize, usize, usize, f32) -> f32| {
+        let all = values(&sample(F32, &[b, h, rows, wide], seed)).into_iter().enumerate();
+        let all: Vec<f32> = all.map(|(i, x)| change(i / wide / rows, i / wide % rows, i % wide, x as f32)).collect();
+        RawTensor::from_slice(&all, &[b, h, rows, wide]).unwrap()
+    };
+    let queries = changed(m, depth, 0, &|head, row, column, x| match (head, row, column) {
+        (0, 66, 1) => f32::NAN,
+        (1, ..) => x * 1e-35,
+        _ => x,
+    });
+    let keys = changed(n, depth, 1, &|head, row, column, x| match (head, row, column) {
+        (0, 7, 2) => f32::NEG_INFINITY,
+        _ => x,
+    });
+    let of_values = changed(n, columns, 2, &|head, row, column, x| match (head, row, column) {
+        (0, 9, 1) => f32::INFINITY,
+        (2, ..) => x * 1e20,
+        _ => x,
+    });
+    let gradient = changed(m, columns, 3, &|head, row, _, x| match (head, row) {
+        (0, 3) => f32::INFINITY,
+        (3, ..) => x * 1e-34,
+        _ => x,
+    });
+    let inputs = [queries, keys, of_values, gradient];
+    let trained = (Form::Written, 0.0);
+    compare_training(F32, extents, (Mask::None, trained), &inputs, "values that parts do not hold", move |want| {
+        let most: Vec<Vec<f64>> = want.iter().map(|x| values(x).chunks(x.numel() / h).map(largest).collect()).collect();
+        let lengths: Vec<usize> = want.iter().map(|x| x.numel() / h).collect();
+        Box::new(move |result, i| 256.0 * 2f64.powi(-24) * most[result][i / lengths[result]] + 1e-42)
+    });
+}
+
+/// Scores that are rounded to hundredths are rounded alike on both ways, so the largest one's weight is 1.
+#[test]
+fn gradients_of_values_under_large_scores() {
+    for dtype in [BF16, F32] {
+        let extents @ [b, h, m, n, depth, columns] = [1, 2, 70, 150, 96, 96];
+        let large = heads_of(|dims| sample(dtype, dims, 0), [b, h, m, depth], Lie::Dense);
+        let large: Vec<f32> = values(&large).into_iter().map(|x| x as f32 * 65536.0).collect();
+        let large = match dtype {
+            BF16 => {
+                RawTensor::from_slice(&large.into_iter().map(bf16::from_f32).collect::<Vec<_>>(), &[b, h, m, depth])
+            }
+            _ => RawTensor::from_slice(&large, &[b, h, m, depth]),
+        };
+        let [keys, of_values, gradient] = [(n, depth), (n, columns), (m, columns)]
+            .map(|(rows, wide)| sample(dtype, &[b, h, rows, wide], wide as u64));
+        let inputs = [large.unwrap(), keys, of_values, gradient];
+        let trained = (Form::Op(false), 0.0);
+        compare_training(dtype, extents, (Mask::None, trained), &inputs, "large scores", move |want| {
+            let unit = if dtype == F32 { 2f64.powi(-18) } else { 2f64.powi(-6) };
+            let most = [largest(&values(&want[0])), f64::INFINITY, f64::INFINITY, largest(&values(&want[3]))];
+            Box::new(move |result, _| unit * most[result])
+        });
+    }
 }
 
 #[test]

@@ -66,15 +66,14 @@ fn write_products(w: &mut Writer, scope: &Scope<'_>, fused: &Fused, part: Part) 
             if part == Part::Forward { fused.factor } else { fused.back.as_ref().and_then(|back| back.factor) };
         let factor = factor.map_or_else(|| "1.0f".to_owned(), |factor| scope.value(factor));
         let (score, weight) = (is_plain("_score"), is_plain("_weight"));
-        let (name, choices) = match part {
-            Part::Drops => unreachable!("it multiplies nothing"),
-            Part::Forward => {
+        let choices = match part {
+            Part::Queries | Part::Keys => format!("{}, {score}, {weight}", fused.is_causal),
+            _ => {
                 let (zero, keeps) = (fused.empty_is_zero, fused.back.is_some());
-                (forward_helper(values.dtype), format!("{}, {zero}, {score}, {keeps}, {weight}", fused.is_causal))
+                format!("{}, {zero}, {score}, {keeps}, {weight}", fused.is_causal)
             }
-            Part::Queries => ("fuse_attention_dq", format!("{}, {score}, {weight}", fused.is_causal)),
-            Part::Keys => ("fuse_attention_dkv", format!("{}, {score}, {weight}", fused.is_causal)),
         };
+        let name = helper(values.dtype, part);
         let sizes = "HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS";
         let by_groups = format!("typedef {name}<{element}, {written}, {sizes}, {choices}> attend;");
         if part == Part::Forward && has_warps(values.dtype, fused) {
@@ -112,13 +111,19 @@ fn has_warps(dtype: DType, fused: &Fused) -> bool {
     fused.back.is_none() && (dtype.is_half() || dtype.is_generic())
 }
 
-/// The kernel forward of an element type.
-fn forward_helper(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F32 => "fuse_attention_floats",
-        DType::Param(_) => "fuse_attention_any",
-        _ => "fuse_attention",
-    }
+/// The kernel of an element type.
+fn helper(dtype: DType, part: Part) -> String {
+    let kind = match dtype {
+        DType::F32 => "_floats",
+        DType::Param(_) => "_any",
+        _ => "",
+    };
+    let direction = match part {
+        Part::Queries => "_dq",
+        Part::Keys => "_dkv",
+        _ => "",
+    };
+    format!("fuse_attention{kind}{direction}")
 }
 
 /// Where a kernel writes first.

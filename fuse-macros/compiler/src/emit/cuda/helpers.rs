@@ -66,7 +66,6 @@ const HELPERS: &[Helper] = helpers! {
     "ring": "fuse_ring" "fuse_lap" "fuse_shared_at";
     "wgmma_groups": "fuse_wgmma_begin";
     "wgmma": "fuse_wgmma" "fuse_pieces";
-    "wgmma_narrow": "fuse_attention_floats";
     "turn": "fuse_turn";
     "wgmma_halves": "fuse_wgmma_halves";
     "wgmma_f16": "fuse_wgmma_halves fuse_f16";
@@ -81,12 +80,16 @@ const HELPERS: &[Helper] = helpers! {
     "wgmma_heads_bf16": "fuse_wgmma_heads fuse_bf16";
     "heads": "fuse_heads" "fuse_attention_shape" "fuse_query_tile";
     "head_rows": "fuse_head_row" "fuse_copy_rows" "fuse_left" "fuse_group_turns" "fuse_multiply_across" "fuse_narrow" "fuse_put_row" "fuse_rows_before";
-    "drops": "fuse_dropped" "fuse_kept" "fuse_draw_kept" "fuse_multipliers" "fuse_first_if_same";
+    "drops": "fuse_dropped" "fuse_kept" "fuse_is_kept" "fuse_draw_kept" "fuse_multipliers" "fuse_first_if_same";
     "attention_warps": "fuse_attention_warps";
+    "back_scores": "fuse_back_scores";
     "attention": "fuse_attention";
     "attention_back": "fuse_attention_dq" "fuse_attention_dkv";
+    "third_rows": "fuse_range" "fuse_third_right" "fuse_third_left" "fuse_third_product" "fuse_add_thirds_across" "fuse_split_step" "fuse_enlarge" "fuse_multiply_plainly" "fuse_add_plainly_across";
+    "third_ring": "fuse_third_ring" "fuse_put_line";
     "attention_floats": "fuse_attention_floats";
-    "attention_any": "fuse_attention_any";
+    "attention_floats_back": "fuse_attention_floats_dq" "fuse_attention_floats_dkv";
+    "attention_any": "fuse_attention_any" "fuse_attention_any_dq" "fuse_attention_any_dkv";
     "tensor": "fuse_product fuse_f16" "fuse_product fuse_bf16";
     "tensor_f16": "fuse_product fuse_f16";
     "tensor_bf16": "fuse_product fuse_bf16";

@@ -84,13 +84,13 @@ struct Limits {
 const HALVES: Limits = Limits { widest: 256, keys: 4096 };
 const FLOATS: Limits = Limits { widest: 128, keys: 1024 };
 
-/// Of floats: keys of a block, threads that bring keys and values, bytes that a piece takes as it comes and in its parts,
-/// the most pieces, and the room that there is for all.
-const FLOAT_KEYS: u32 = 64;
-const RAW: u32 = FLOAT_KEYS * 32 * 4;
-const PIECE: u32 = 2 * 3 * 2 * (FLOAT_KEYS * 16 + 64);
-const PIECES: u32 = 12;
-const FLOAT_ROOM: u32 = 229_376;
+/// Of floats: rows that go past at a time, the most slots for them, and the room that there is for all.
+const FLOAT_ROWS: u32 = 64;
+const SLOTS: u32 = 6;
+const FLOAT_ROOM: u32 = 232_192;
+
+/// The widest rows of floats that two groups have room for on the way back.
+const WIDEST_OF_TWO: u32 = 64;
 
 /// The widest rows that gradients of keys and values have registers for, and of queries and values together memory.
 const WIDEST_BACK: i64 = 128;
@@ -178,7 +178,7 @@ impl Variant {
             (2, false) => HALVES,
             // Where there is a way back, weights that are not stored have to be made by it.
             (2, true) => Limits { widest: WIDEST_BACK, ..HALVES },
-            (4, false) => FLOATS,
+            (4, _) => FLOATS,
             _ => return None,
         };
         // Single warps do it on any device, but leave nothing for a way back.
@@ -203,7 +203,9 @@ impl Variant {
         let two_beyond = |rows: i64| if rows <= GROUP { 1 } else { 2 };
         let (groups, keys) = match part {
             Part::Drops => unreachable!("it has no matrices"),
-            Part::Forward if bytes == 4 => (two_beyond(m), FLOAT_KEYS),
+            Part::Forward if bytes == 4 => (two_beyond(m), FLOAT_ROWS),
+            // Two groups would leave no room for slots.
+            _ if bytes == 4 && widest > WIDEST_OF_TWO => (1, FLOAT_ROWS),
             Part::Forward => (groups(m, heads, widest, target), keys(widest)),
             Part::Queries => (two_beyond(m), ROWS_BACK),
             Part::Keys => (two_beyond(n), ROWS_BACK),
@@ -230,7 +232,7 @@ impl Variant {
         }
         let blocks = (tiles * heads).min(i64::from(target.multiprocessors));
         let shared = match (part, element_bytes(axes)) {
-            (Part::Forward, 4) => shared_of_floats(groups, depth),
+            (part, 4) => shared_of_floats(part, groups, [depth, columns]),
             (part, _) => shared_of_halves(part, groups, keys, [depth, columns]),
         };
         Launch { blocks: blocks as u64, threads, shared, scratch: vec![], counters: 2 }
@@ -263,12 +265,14 @@ fn shared_of_halves(part: Part, groups: u32, keys: u32, [depth, columns]: [u32; 
     1024 + 2 * elements + beside + 256
 }
 
-/// Queries in three parts, what four warps have brought, a ring of pieces; behind them barriers and words, in front of them what
-/// is needed to align them.
-fn shared_of_floats(groups: u32, depth: u32) -> u32 {
-    let always = groups * GROUP as u32 * depth * 3 * 2 + 4 * RAW;
-    let pieces = PIECES.min((FLOAT_ROOM - always) / PIECE);
-    128 + always + pieces * (PIECE + 3 * 8) + 16
+/// Rows that a block has for good in three parts; a ring of slots of such, with bytes between them, two numbers and bits of each, and
+/// barriers; behind them words, in front of them what is needed to align them.
+fn shared_of_floats(part: Part, groups: u32, [depth, columns]: [u32; 2]) -> u32 {
+    let widest = depth.max(columns);
+    let own = groups * GROUP as u32 * 3 * 2 * if part == Part::Forward { depth } else { depth + columns };
+    let slot = 3 * widest / 8 * (FLOAT_ROWS * 16 + 16) + FLOAT_ROWS * 4 + groups * GROUP as u32 * 8 + 32;
+    let slots = SLOTS.min((FLOAT_ROOM - own) / (slot + 16));
+    128 + own + slots * (slot + 16) + 16
 }
 
 /// The kernel's `fuse_attention_shape` ([`Arg::Attention`]), aligned to 8 bytes.
@@ -449,6 +453,22 @@ mod tests {
         assert_eq!(count(&[(17, 64), (64, 64), (65, 64), (4096, 64)]), 2, "one warpgroup is slow for many queries");
         assert_eq!(count(&[(512, 64), (1, 64), (16, 64), (5, 64)]), 2, "few queries have another kernel");
         assert_eq!(count(&[(512, 64), (512, 128), (100, 64), (100, 128)]), 2, "heads of another size have others");
+    }
+
+    #[test]
+    fn blocks_of_floats_have_two_slots_and_fit() {
+        let sizes =
+            (32..=128).step_by(32).flat_map(|depth| (32..=128).step_by(32).map(move |columns| [depth, columns]));
+        for (part, sizes) in
+            sizes.flat_map(|sizes| [Part::Forward, Part::Queries, Part::Keys].map(|part| (part, sizes)))
+        {
+            let widest = sizes[0].max(sizes[1]);
+            let groups = if part == Part::Forward || widest <= WIDEST_OF_TWO { 2 } else { 1 };
+            let shared = shared_of_floats(part, groups, sizes);
+            assert!(shared as usize <= H200.shared_per_block, "{part:?} {sizes:?}: {shared}");
+            let smallest = 128 + groups * 384 * sizes[0] + 2 * 390 * widest;
+            assert!(shared > smallest, "{part:?} {sizes:?}: {shared}");
+        }
     }
 
     #[test]

@@ -42,6 +42,9 @@ struct fuse_kept {
     }
 };
 
+template <class WEIGHT> struct fuse_is_kept { static constexpr bool IS = false; };
+template <> struct fuse_is_kept<fuse_kept> { static constexpr bool IS = true; };
+
 // Draws all of that, a word a thread. `keep` is asked for four neighbours along a row, each with its number.
 template <class KEEP> static __device__ __forceinline__ void fuse_draw_kept(const KEEP& keep, unsigned* to, const fuse_attention_shape& shape)
 {
