@@ -69,7 +69,7 @@ struct Step {
 }
 
 /// A small generator: the same programs on every machine.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -78,7 +78,8 @@ impl Random {
         x.wrapping_mul(0xff51afd7ed558ccd) >> 16
     }
 
-    fn below(&mut self, n: usize) -> usize {
+    /// A number below another one.
+    pub(super) fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }
 

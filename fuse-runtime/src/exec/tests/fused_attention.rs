@@ -1,5 +1,7 @@
 //! Attention in one kernel of a GPU, against a softmax in f64 on the processor.
 
+mod random;
+
 use super::order::noise;
 use super::{Case, call, op, sample, values};
 use crate::cuda::Context;
