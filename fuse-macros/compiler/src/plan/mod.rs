@@ -206,7 +206,8 @@ impl Fused {
 pub struct FusedBack {
     /// The number of the first of the five steps they do: gradients of the values, the weights, the scores, the queries, the keys.
     pub first: u32,
-    /// For every row the logarithm of the sum of its scores' exponentials, which the kernel forward stores.
+    /// For every row the logarithm of the sum of its scores' exponentials, which the kernel forward stores; behind all of them what a
+    /// float does not hold of large ones.
     pub logs: BufId,
     /// For every row the sum of its weights times their gradients, which the kernel for the queries stores.
     pub sums: BufId,

@@ -1489,6 +1489,28 @@ struct fuse_attention_shape { long long batch[3], m, n, depth, columns; int tile
 
 template <class T> struct fuse_matrices { const T* from; const fuse_heads& strides; };
 
+// Where the numbers of a head's rows begin, one a row, behind those of the heads before it.
+static __device__ __forceinline__ long long fuse_rows_before(const int (&batch)[3], const fuse_attention_shape& shape)
+{
+    return ((batch[0] * shape.batch[1] + batch[1]) * shape.batch[2] + batch[2]) * shape.m;
+}
+
+// Whether a logarithm is still exact enough in a float when it is the logarithm of a sum of exponentials of scores so large.
+static __device__ __forceinline__ bool fuse_is_near(float log) { return fabsf(log) <= 64.0f; }
+
+// The logarithm of the sum of a row's exponentials, for the way back. Where scores are large, as behind a mask that adds -1e9 to all
+// of a row, only the largest is, and the rest of it comes behind the logarithms of all rows. A row without keys has weights of 0 on
+// the way back, or weights that are no numbers.
+template <bool ZERO>
+static __device__ __forceinline__ void fuse_put_log(float* logs, const fuse_attention_shape& shape, const int (&batch)[3], int row, float largest,
+                                                    float factor, float sum)
+{
+    const float most = largest * factor, log = logf(sum), nothing = __int_as_float(ZERO ? 0x7f800000 : 0x7fffffff);
+    float* const to = logs + fuse_rows_before(batch, shape) + row;
+    *to = sum == 0.0f ? nothing : fuse_is_near(most) ? __fmaf_rn(largest, factor, log) : most;
+    if (!fuse_is_near(most)) to[shape.heads * shape.m] = sum == 0.0f ? 0.0f : log + __fmaf_rn(largest, factor, -most);
+}
+
 static __device__ __forceinline__ float fuse_exp2(float x)
 {
     float y;
@@ -1659,12 +1681,6 @@ template <int N, class T> static __device__ __forceinline__ void fuse_put_row(T*
             if (b * 32 + lane * 8 < columns) *(uint4*)(row + b * 32 + lane * 8) = make_uint4(w[0], w[1], w[2], w[3]);
         }
     }
-}
-
-// Where the numbers of a head's rows begin, one a row, behind those of the heads before it.
-static __device__ __forceinline__ long long fuse_rows_before(const int (&batch)[3], const fuse_attention_shape& shape)
-{
-    return ((batch[0] * shape.batch[1] + batch[1]) * shape.batch[2] + batch[2]) * shape.m;
 }
 #endif
 
@@ -2381,7 +2397,7 @@ struct fuse_attention {
     // A warpgroup that multiplies.
     template <class SCORE, class WEIGHT>
     static __device__ __forceinline__ void consume(unsigned room, const fuse_attention_shape& shape, TO* to, const fuse_heads& to_strides,
-                                                   float* sums, float factor, const SCORE& score, const WEIGHT& weight)
+                                                   float* logs, float factor, const SCORE& score, const WEIGHT& weight)
     {
         // exp(x) = 2^(x log2(e))
         const float to_exp2 = factor * 1.44269504f;
@@ -2455,12 +2471,8 @@ struct fuse_attention {
 #pragma unroll
                 for (int stride = 1; stride < 4; stride *= 2) rows.sum[r] += __shfl_xor_sync(~0u, rows.sum[r], stride);
                 rows.scale[r] = ZERO && rows.sum[r] == 0.0f ? 0.0f : 1.0f / rows.sum[r];
-                if (KEEPS && lane % 4 == 0 && m + 8 * r < (int)shape.m) {
-                    // A row without keys has weights of 0 on the way back, or weights that are no numbers.
-                    const float nothing = ZERO ? -never() : __int_as_float(0x7fffffff);
-                    const float sum = __fmaf_rn(rows.largest[r], factor, logf(rows.sum[r]));
-                    sums[fuse_rows_before(tile.batch, shape) + m + 8 * r] = rows.sum[r] == 0.0f ? nothing : sum;
-                }
+                if (KEEPS && lane % 4 == 0 && m + 8 * r < (int)shape.m)
+                    fuse_put_log<ZERO>(logs, shape, tile.batch, m + 8 * r, rows.largest[r], factor, rows.sum[r]);
             }
             fuse_products_wait<0>();
             fuse_hold(o);
@@ -2475,7 +2487,7 @@ struct fuse_attention {
 
     template <class SCORE, class WEIGHT>
     static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, TO* to, const fuse_heads& to_strides,
-                                               float* sums, const fuse_attention_shape& shape, unsigned* counters, float factor,
+                                               float* logs, const fuse_attention_shape& shape, unsigned* counters, float factor,
                                                const SCORE& score, const WEIGHT& weight)
     {
         extern __shared__ unsigned char fuse_memory[];
@@ -2499,7 +2511,7 @@ struct fuse_attention {
         } else {
             if (GROUPS == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
             if (GROUPS == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
-            consume(room, shape, to, to_strides, sums, factor, score, weight);
+            consume(room, shape, to, to_strides, logs, factor, score, weight);
         }
     }
 };

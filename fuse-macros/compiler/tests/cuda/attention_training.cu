@@ -1573,6 +1573,28 @@ struct fuse_attention_shape { long long batch[3], m, n, depth, columns; int tile
 
 template <class T> struct fuse_matrices { const T* from; const fuse_heads& strides; };
 
+// Where the numbers of a head's rows begin, one a row, behind those of the heads before it.
+static __device__ __forceinline__ long long fuse_rows_before(const int (&batch)[3], const fuse_attention_shape& shape)
+{
+    return ((batch[0] * shape.batch[1] + batch[1]) * shape.batch[2] + batch[2]) * shape.m;
+}
+
+// Whether a logarithm is still exact enough in a float when it is the logarithm of a sum of exponentials of scores so large.
+static __device__ __forceinline__ bool fuse_is_near(float log) { return fabsf(log) <= 64.0f; }
+
+// The logarithm of the sum of a row's exponentials, for the way back. Where scores are large, as behind a mask that adds -1e9 to all
+// of a row, only the largest is, and the rest of it comes behind the logarithms of all rows. A row without keys has weights of 0 on
+// the way back, or weights that are no numbers.
+template <bool ZERO>
+static __device__ __forceinline__ void fuse_put_log(float* logs, const fuse_attention_shape& shape, const int (&batch)[3], int row, float largest,
+                                                    float factor, float sum)
+{
+    const float most = largest * factor, log = logf(sum), nothing = __int_as_float(ZERO ? 0x7f800000 : 0x7fffffff);
+    float* const to = logs + fuse_rows_before(batch, shape) + row;
+    *to = sum == 0.0f ? nothing : fuse_is_near(most) ? __fmaf_rn(largest, factor, log) : most;
+    if (!fuse_is_near(most)) to[shape.heads * shape.m] = sum == 0.0f ? 0.0f : log + __fmaf_rn(largest, factor, -most);
+}
+
 static __device__ __forceinline__ float fuse_exp2(float x)
 {
     float y;
@@ -1743,12 +1765,6 @@ template <int N, class T> static __device__ __forceinline__ void fuse_put_row(T*
             if (b * 32 + lane * 8 < columns) *(uint4*)(row + b * 32 + lane * 8) = make_uint4(w[0], w[1], w[2], w[3]);
         }
     }
-}
-
-// Where the numbers of a head's rows begin, one a row, behind those of the heads before it.
-static __device__ __forceinline__ long long fuse_rows_before(const int (&batch)[3], const fuse_attention_shape& shape)
-{
-    return ((batch[0] * shape.batch[1] + batch[1]) * shape.batch[2] + batch[2]) * shape.m;
 }
 #endif
 
@@ -1928,6 +1944,8 @@ template <class A, class B> static __device__ __forceinline__ const B& fuse_firs
 template <int N, bool CAUSAL, bool PLAIN, bool PLAIN_WEIGHT, bool TURNED> struct fuse_back_scores {
     const fuse_attention_shape& shape;
     const int (&batch)[3];
+    // The logarithms of all rows, see `fuse_put_log`.
+    const float* all_logs;
     int m, n;
 
     __device__ __forceinline__ int query(int i) const { return m + (TURNED ? i / 4 * 8 + i % 2 : i / 2 % 2 * 8); }
@@ -1954,17 +1972,29 @@ template <int N, bool CAUSAL, bool PLAIN, bool PLAIN_WEIGHT, bool TURNED> struct
         return by.apply(batch, i, x, min(query(i), (int)shape.m - 1), min(key(i), (int)shape.n - 1));
     }
 
-    // Products become weights. EDGE: there may be places that are none, or keys behind a query. `sums`: of place i.
-    template <bool EDGE, class SUMS, class SCORE>
-    __device__ __forceinline__ void to_weights(float (&s)[N], float (&products)[N], float factor, const SUMS& sums, const SCORE& score) const
+    // Products become weights. EDGE: there may be places that are none, or keys behind a query. `logs`: of place i.
+    template <bool EDGE, class LOGS, class SCORE>
+    __device__ __forceinline__ void to_weights(float (&s)[N], float (&products)[N], float factor, const LOGS& logs, const SCORE& score) const
     {
+        bool is_near = true;
 #pragma unroll
         for (int i = 0; i < N; ++i) {
             products[i] = s[i];
             if (!PLAIN) s[i] = run(score, i, s[i]);
-            // exp(x) = 2^(x log2(e)). The difference comes first, for scores may be as large as floats are, and of numbers that are
-            // rounded alike: of what a fused multiplication keeps an exponential would be anything.
-            s[i] = fuse_exp2((__fmul_rn(s[i], factor) - sums(i)) * 1.44269504f);
+            // The difference comes first, for scores may be as large as floats are.
+            s[i] = __fmaf_rn(s[i], factor, -logs(i));
+            is_near &= fuse_is_near(logs(i));
+        }
+        if (__any_sync(~0u, !is_near)) {
+            const float* const rest = all_logs + shape.heads * shape.m + fuse_rows_before(batch, shape);
+#pragma unroll
+            for (int i = 0; i < N; ++i)
+                if (!fuse_is_near(logs(i))) s[i] -= rest[min(query(i), (int)shape.m - 1)];
+        }
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+            // exp(x) = 2^(x log2(e))
+            s[i] = fuse_exp2(s[i] * 1.44269504f);
             if (EDGE && (key(i) >= (int)shape.n || query(i) >= (int)shape.m || (CAUSAL && key(i) > query(i)))) s[i] = 0.0f;
         }
     }
@@ -2141,7 +2171,7 @@ struct fuse_attention {
     // A warpgroup that multiplies.
     template <class SCORE, class WEIGHT>
     static __device__ __forceinline__ void consume(unsigned room, const fuse_attention_shape& shape, TO* to, const fuse_heads& to_strides,
-                                                   float* sums, float factor, const SCORE& score, const WEIGHT& weight)
+                                                   float* logs, float factor, const SCORE& score, const WEIGHT& weight)
     {
         // exp(x) = 2^(x log2(e))
         const float to_exp2 = factor * 1.44269504f;
@@ -2215,12 +2245,8 @@ struct fuse_attention {
 #pragma unroll
                 for (int stride = 1; stride < 4; stride *= 2) rows.sum[r] += __shfl_xor_sync(~0u, rows.sum[r], stride);
                 rows.scale[r] = ZERO && rows.sum[r] == 0.0f ? 0.0f : 1.0f / rows.sum[r];
-                if (KEEPS && lane % 4 == 0 && m + 8 * r < (int)shape.m) {
-                    // A row without keys has weights of 0 on the way back, or weights that are no numbers.
-                    const float nothing = ZERO ? -never() : __int_as_float(0x7fffffff);
-                    const float sum = __fmaf_rn(rows.largest[r], factor, logf(rows.sum[r]));
-                    sums[fuse_rows_before(tile.batch, shape) + m + 8 * r] = rows.sum[r] == 0.0f ? nothing : sum;
-                }
+                if (KEEPS && lane % 4 == 0 && m + 8 * r < (int)shape.m)
+                    fuse_put_log<ZERO>(logs, shape, tile.batch, m + 8 * r, rows.largest[r], factor, rows.sum[r]);
             }
             fuse_products_wait<0>();
             fuse_hold(o);
@@ -2235,7 +2261,7 @@ struct fuse_attention {
 
     template <class SCORE, class WEIGHT>
     static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, TO* to, const fuse_heads& to_strides,
-                                               float* sums, const fuse_attention_shape& shape, unsigned* counters, float factor,
+                                               float* logs, const fuse_attention_shape& shape, unsigned* counters, float factor,
                                                const SCORE& score, const WEIGHT& weight)
     {
         extern __shared__ unsigned char fuse_memory[];
@@ -2259,7 +2285,7 @@ struct fuse_attention {
         } else {
             if (GROUPS == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
             if (GROUPS == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
-            consume(room, shape, to, to_strides, sums, factor, score, weight);
+            consume(room, shape, to, to_strides, logs, factor, score, weight);
         }
     }
 };
@@ -2367,7 +2393,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
 
     template <class SCORE, class OF_WEIGHT, class OF_SCORE>
     static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, fuse_matrices<T> o, fuse_matrices<T> d_o,
-                                               const float* sums, float* inners, TO* to, const fuse_heads& to_strides,
+                                               const float* logs, float* inners, TO* to, const fuse_heads& to_strides,
                                                const fuse_attention_shape& shape, unsigned* counters, float factor, const SCORE& score,
                                                const OF_WEIGHT& of_weight, const OF_SCORE& of_score)
     {
@@ -2402,10 +2428,10 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
                 if (number >= shape.tiles * shape.heads) break;
                 const Tile tile(number, shape);
                 const int first = tile.m + group * 64, m = first + warp * 16 + lane / 4;
-                float s[TN / 2], products[TN / 2], d[TN / 2], sum[D / 2] = {}, line_sum[2] = {}, line_inner[2] = {};
+                float s[TN / 2], products[TN / 2], d[TN / 2], sum[D / 2] = {}, line_log[2] = {}, line_inner[2] = {};
                 unsigned narrow[TN / 4];
-                const auto scores = [&](int block) { return Scores{shape, tile.batch, m, block * TN + lane % 4 * 2}; };
-                const auto sum_of = [&](int i) { return line_sum[i / 2 % 2]; };
+                const auto scores = [&](int block) { return Scores{shape, tile.batch, logs, m, block * TN + lane % 4 * 2}; };
+                const auto log_of = [&](int i) { return line_log[i / 2 % 2]; };
                 const auto inner_of = [&](int i) { return line_inner[i / 2 % 2]; };
                 const auto await_block = [&] {
                     fuse_await(turns.room + Turns::FULL + 8 * ring.stage, ring.parity);
@@ -2427,13 +2453,13 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
 #pragma unroll
                 for (int r = 0; r < 2; ++r) {
                     const int row = min(m + 8 * r, (int)shape.m - 1);
-                    line_sum[r] = sums[before + row];
+                    line_log[r] = logs[before + row];
                     line_inner[r] = inner(tile.in(o.from, o.strides, row), tile.in(d_o.from, d_o.strides, row), (int)shape.columns);
                     if (lane % 4 == 0 && m + 8 * r < (int)shape.m) inners[before + row] = line_inner[r];
                 }
                 fuse_products_wait<1>();
                 fuse_hold(s);
-                scores(block).template to_weights<true>(s, products, factor, sum_of, score);
+                scores(block).template to_weights<true>(s, products, factor, log_of, score);
                 fuse_products_wait<0>();
                 fuse_hold(d);
                 scores(block).to_gradients(s, d, products, inner_of, by, of_score);
@@ -2450,7 +2476,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
                     fuse_group_turns<GROUPS>::pass(group);
                     fuse_products_wait<2>();
                     fuse_hold(s);
-                    scores(block).template to_weights<decltype(edge)::value>(s, products, factor, sum_of, score);
+                    scores(block).template to_weights<decltype(edge)::value>(s, products, factor, log_of, score);
                     fuse_products_wait<1>();
                     fuse_hold(d);
                     scores(block).to_gradients(s, d, products, inner_of, by, of_score);
@@ -2511,7 +2537,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
     }
 
     template <class SCORE, class WEIGHT, class OF_WEIGHT, class OF_SCORE>
-    static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, fuse_matrices<T> d_o, const float* sums,
+    static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, fuse_matrices<T> d_o, const float* logs,
                                                const float* inners, TO* to_k, const fuse_heads& to_k_strides, TO* to_v,
                                                const fuse_heads& to_v_strides, const fuse_attention_shape& shape, unsigned* counters,
                                                float factor, const SCORE& score, const WEIGHT& weight, const OF_WEIGHT& of_weight,
@@ -2536,7 +2562,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                 const unsigned numbers = room + ROWS_AT + stage * ROW_BYTES;
                 fuse_copy_rows<TM, D>(room + Q_AT + stage * Q_BYTES, tile.in(q.from, q.strides, m), q.strides.row, rows, (int)shape.depth);
                 fuse_copy_rows<TM, DV>(room + DO_AT + stage * DO_BYTES, tile.in(d_o.from, d_o.strides, m), d_o.strides.row, rows, (int)shape.columns);
-                copy_numbers(numbers, sums + before, rows, 0);
+                copy_numbers(numbers, logs + before, rows, 0);
                 copy_numbers(numbers + TM * 4, inners + before, rows, TM % 128);
             });
         } else {
@@ -2554,7 +2580,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                 const int first = tile.m + group * 64, n = first + warp * 16 + lane / 4;
                 float s[TM / 2], products[TM / 2], d[TM / 2], of_keys[D / 2] = {}, of_values[DV / 2] = {};
                 unsigned weights[TM / 4], gradients[TM / 4];
-                const auto scores = [&](int block) { return Scores{shape, tile.batch, block * TM + lane % 4 * 2, n}; };
+                const auto scores = [&](int block) { return Scores{shape, tile.batch, logs, block * TM + lane % 4 * 2, n}; };
                 fuse_multipliers<TM / 2, true, WEIGHT> to = {weight};
                 fuse_multipliers<TM / 2, true, OF_WEIGHT> of = {of_weight};
                 // What is dropped is dropped on the way back, too.
@@ -2574,7 +2600,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                     for (int j = 0; j < TM / 8; ++j)
                         asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(numbers[2 * j]), "=f"(numbers[2 * j + 1]) : "r"(at + j * 32) : "memory");
                 };
-                const auto sum_of = [&](int i) { return numbers[i / 4 * 2 + i % 2]; };
+                const auto log_of = [&](int i) { return numbers[i / 4 * 2 + i % 2]; };
                 const auto inner_of = [&](int i) { return numbers[i / 4 * 2 + i % 2]; };
                 const auto await_block = [&] {
                     fuse_await(turns.room + Turns::FULL + 8 * ring.stage, ring.parity);
@@ -2601,8 +2627,8 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                     take_numbers(0);
                     fuse_products_wait<1>();
                     fuse_hold(s);
-                    scores(block).template to_weights<decltype(edge)::value>(s, products, factor, sum_of, score);
                     settle(block);
+                    scores(block).template to_weights<decltype(edge)::value>(s, products, factor, log_of, score);
                     scores(block).template narrow<T>(weights, s, to);
                     if (!AHEAD) add_to_values(ring.stage);
                     take_numbers(TM);
@@ -2634,11 +2660,11 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                     take_numbers(0);
                     fuse_products_wait<3>();
                     fuse_hold(s);
-                    scores(block).template to_weights<decltype(edge)::value>(s, products, factor, sum_of, score);
+                    settle(block);
+                    scores(block).template to_weights<decltype(edge)::value>(s, products, factor, log_of, score);
                     fuse_hold(s);
                     fuse_products_wait<2>();
                     fuse_hold(of_values);
-                    settle(block);
                     scores(block).template narrow<T>(weights, s, to);
                     take_numbers(TM);
                     fuse_products_wait<1>();

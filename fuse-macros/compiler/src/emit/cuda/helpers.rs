@@ -78,8 +78,8 @@ const HELPERS: &[Helper] = helpers! {
     "wgmma_heads": "fuse_wgmma_heads" "fuse_lie" "fuse_place" "fuse_hold";
     "wgmma_heads_f16": "fuse_wgmma_heads fuse_f16";
     "wgmma_heads_bf16": "fuse_wgmma_heads fuse_bf16";
-    "heads": "fuse_heads" "fuse_attention_shape" "fuse_query_tile";
-    "head_rows": "fuse_head_row" "fuse_copy_rows" "fuse_left" "fuse_group_turns" "fuse_multiply_across" "fuse_narrow" "fuse_put_row" "fuse_rows_before";
+    "heads": "fuse_heads" "fuse_attention_shape" "fuse_query_tile" "fuse_rows_before" "fuse_put_log";
+    "head_rows": "fuse_head_row" "fuse_copy_rows" "fuse_left" "fuse_group_turns" "fuse_multiply_across" "fuse_narrow" "fuse_put_row";
     "drops": "fuse_dropped" "fuse_kept" "fuse_is_kept" "fuse_draw_kept" "fuse_multipliers" "fuse_first_if_same";
     "attention_warps": "fuse_attention_warps";
     "back_scores": "fuse_back_scores";

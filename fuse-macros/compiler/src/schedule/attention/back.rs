@@ -25,12 +25,14 @@ pub fn run(plan: &mut Plan, fused: &mut Fused) -> bool {
     let Some(program) = back.program(plan, fused) else { return false };
     let dims = fused.score.domain[..fused.score.domain.len() - 1].to_vec();
     let end = back.first + STEPS - 1;
-    let mut row = |name: &str, first: usize| {
-        let (ty, live) = (Ty::new(DType::F32, dims.clone()), (first as u32, end as u32));
+    let mut rows = |name: &str, dims: Vec<Dim>, first: usize| {
+        let (ty, live) = (Ty::new(DType::F32, dims), (first as u32, end as u32));
         plan.bufs.push(Buf { name: name.to_owned(), ty, class: BufClass::Temp, live, donor: None });
         BufId(plan.bufs.len() as u32 - 1)
     };
-    let (logs, sums) = (row("logs", fused.steps.first as usize), row("sums", back.first));
+    // Of large logarithms there is a rest behind all of them.
+    let twice = [&[Dim::Const(2)], &dims[..]].concat();
+    let (logs, sums) = (rows("logs", twice, fused.steps.first as usize), rows("sums", dims, back.first));
     let named = |suffix: &str| Kernel { name: format!("{}_{suffix}", program.kernel.name), ..program.kernel.clone() };
     let (of_queries, of_keys) = (named("queries"), named("keys"));
     let of_scores = back.of_scores;

@@ -40,7 +40,7 @@ fn attention_of_random_extents() {
             0 if masked != Mask::Keys => Form::Written,
             _ => Form::Op(causal),
         };
-        if dtype != F32 && random.below(2) == 0 {
+        if random.below(2) == 0 {
             let rate = if form == Form::Written { pick(random, &[0.0, 0.2]) } else { 0.0 };
             check_training(dtype, extents, masked, (form, rate), lie);
         } else {

@@ -146,7 +146,7 @@ struct fuse_attention {
     // A warpgroup that multiplies.
     template <class SCORE, class WEIGHT>
     static __device__ __forceinline__ void consume(unsigned room, const fuse_attention_shape& shape, TO* to, const fuse_heads& to_strides,
-                                                   float* sums, float factor, const SCORE& score, const WEIGHT& weight)
+                                                   float* logs, float factor, const SCORE& score, const WEIGHT& weight)
     {
         // exp(x) = 2^(x log2(e))
         const float to_exp2 = factor * 1.44269504f;
@@ -220,12 +220,8 @@ struct fuse_attention {
 #pragma unroll
                 for (int stride = 1; stride < 4; stride *= 2) rows.sum[r] += __shfl_xor_sync(~0u, rows.sum[r], stride);
                 rows.scale[r] = ZERO && rows.sum[r] == 0.0f ? 0.0f : 1.0f / rows.sum[r];
-                if (KEEPS && lane % 4 == 0 && m + 8 * r < (int)shape.m) {
-                    // A row without keys has weights of 0 on the way back, or weights that are no numbers.
-                    const float nothing = ZERO ? -never() : __int_as_float(0x7fffffff);
-                    const float sum = __fmaf_rn(rows.largest[r], factor, logf(rows.sum[r]));
-                    sums[fuse_rows_before(tile.batch, shape) + m + 8 * r] = rows.sum[r] == 0.0f ? nothing : sum;
-                }
+                if (KEEPS && lane % 4 == 0 && m + 8 * r < (int)shape.m)
+                    fuse_put_log<ZERO>(logs, shape, tile.batch, m + 8 * r, rows.largest[r], factor, rows.sum[r]);
             }
             fuse_products_wait<0>();
             fuse_hold(o);
@@ -240,7 +236,7 @@ struct fuse_attention {
 
     template <class SCORE, class WEIGHT>
     static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, TO* to, const fuse_heads& to_strides,
-                                               float* sums, const fuse_attention_shape& shape, unsigned* counters, float factor,
+                                               float* logs, const fuse_attention_shape& shape, unsigned* counters, float factor,
                                                const SCORE& score, const WEIGHT& weight)
     {
         extern __shared__ unsigned char fuse_memory[];
@@ -264,7 +260,7 @@ struct fuse_attention {
         } else {
             if (GROUPS == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
             if (GROUPS == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
-            consume(room, shape, to, to_strides, sums, factor, score, weight);
+            consume(room, shape, to, to_strides, logs, factor, score, weight);
         }
     }
 };

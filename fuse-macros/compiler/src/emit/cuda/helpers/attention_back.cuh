@@ -100,7 +100,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
 
     template <class SCORE, class OF_WEIGHT, class OF_SCORE>
     static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, fuse_matrices<T> o, fuse_matrices<T> d_o,
-                                               const float* sums, float* inners, TO* to, const fuse_heads& to_strides,
+                                               const float* logs, float* inners, TO* to, const fuse_heads& to_strides,
                                                const fuse_attention_shape& shape, unsigned* counters, float factor, const SCORE& score,
                                                const OF_WEIGHT& of_weight, const OF_SCORE& of_score)
     {
@@ -135,10 +135,10 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
                 if (number >= shape.tiles * shape.heads) break;
                 const Tile tile(number, shape);
                 const int first = tile.m + group * 64, m = first + warp * 16 + lane / 4;
-                float s[TN / 2], products[TN / 2], d[TN / 2], sum[D / 2] = {}, line_sum[2] = {}, line_inner[2] = {};
+                float s[TN / 2], products[TN / 2], d[TN / 2], sum[D / 2] = {}, line_log[2] = {}, line_inner[2] = {};
                 unsigned narrow[TN / 4];
-                const auto scores = [&](int block) { return Scores{shape, tile.batch, m, block * TN + lane % 4 * 2}; };
-                const auto sum_of = [&](int i) { return line_sum[i / 2 % 2]; };
+                const auto scores = [&](int block) { return Scores{shape, tile.batch, logs, m, block * TN + lane % 4 * 2}; };
+                const auto log_of = [&](int i) { return line_log[i / 2 % 2]; };
                 const auto inner_of = [&](int i) { return line_inner[i / 2 % 2]; };
                 const auto await_block = [&] {
                     fuse_await(turns.room + Turns::FULL + 8 * ring.stage, ring.parity);
@@ -160,13 +160,13 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
 #pragma unroll
                 for (int r = 0; r < 2; ++r) {
                     const int row = min(m + 8 * r, (int)shape.m - 1);
-                    line_sum[r] = sums[before + row];
+                    line_log[r] = logs[before + row];
                     line_inner[r] = inner(tile.in(o.from, o.strides, row), tile.in(d_o.from, d_o.strides, row), (int)shape.columns);
                     if (lane % 4 == 0 && m + 8 * r < (int)shape.m) inners[before + row] = line_inner[r];
                 }
                 fuse_products_wait<1>();
                 fuse_hold(s);
-                scores(block).template to_weights<true>(s, products, factor, sum_of, score);
+                scores(block).template to_weights<true>(s, products, factor, log_of, score);
                 fuse_products_wait<0>();
                 fuse_hold(d);
                 scores(block).to_gradients(s, d, products, inner_of, by, of_score);
@@ -183,7 +183,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
                     fuse_group_turns<GROUPS>::pass(group);
                     fuse_products_wait<2>();
                     fuse_hold(s);
-                    scores(block).template to_weights<decltype(edge)::value>(s, products, factor, sum_of, score);
+                    scores(block).template to_weights<decltype(edge)::value>(s, products, factor, log_of, score);
                     fuse_products_wait<1>();
                     fuse_hold(d);
                     scores(block).to_gradients(s, d, products, inner_of, by, of_score);
@@ -244,7 +244,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
     }
 
     template <class SCORE, class WEIGHT, class OF_WEIGHT, class OF_SCORE>
-    static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, fuse_matrices<T> d_o, const float* sums,
+    static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, fuse_matrices<T> d_o, const float* logs,
                                                const float* inners, TO* to_k, const fuse_heads& to_k_strides, TO* to_v,
                                                const fuse_heads& to_v_strides, const fuse_attention_shape& shape, unsigned* counters,
                                                float factor, const SCORE& score, const WEIGHT& weight, const OF_WEIGHT& of_weight,
@@ -269,7 +269,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                 const unsigned numbers = room + ROWS_AT + stage * ROW_BYTES;
                 fuse_copy_rows<TM, D>(room + Q_AT + stage * Q_BYTES, tile.in(q.from, q.strides, m), q.strides.row, rows, (int)shape.depth);
                 fuse_copy_rows<TM, DV>(room + DO_AT + stage * DO_BYTES, tile.in(d_o.from, d_o.strides, m), d_o.strides.row, rows, (int)shape.columns);
-                copy_numbers(numbers, sums + before, rows, 0);
+                copy_numbers(numbers, logs + before, rows, 0);
                 copy_numbers(numbers + TM * 4, inners + before, rows, TM % 128);
             });
         } else {
@@ -287,7 +287,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                 const int first = tile.m + group * 64, n = first + warp * 16 + lane / 4;
                 float s[TM / 2], products[TM / 2], d[TM / 2], of_keys[D / 2] = {}, of_values[DV / 2] = {};
                 unsigned weights[TM / 4], gradients[TM / 4];
-                const auto scores = [&](int block) { return Scores{shape, tile.batch, block * TM + lane % 4 * 2, n}; };
+                const auto scores = [&](int block) { return Scores{shape, tile.batch, logs, block * TM + lane % 4 * 2, n}; };
                 fuse_multipliers<TM / 2, true, WEIGHT> to = {weight};
                 fuse_multipliers<TM / 2, true, OF_WEIGHT> of = {of_weight};
                 // What is dropped is dropped on the way back, too.
@@ -307,7 +307,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                     for (int j = 0; j < TM / 8; ++j)
                         asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(numbers[2 * j]), "=f"(numbers[2 * j + 1]) : "r"(at + j * 32) : "memory");
                 };
-                const auto sum_of = [&](int i) { return numbers[i / 4 * 2 + i % 2]; };
+                const auto log_of = [&](int i) { return numbers[i / 4 * 2 + i % 2]; };
                 const auto inner_of = [&](int i) { return numbers[i / 4 * 2 + i % 2]; };
                 const auto await_block = [&] {
                     fuse_await(turns.room + Turns::FULL + 8 * ring.stage, ring.parity);
@@ -334,8 +334,8 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                     take_numbers(0);
                     fuse_products_wait<1>();
                     fuse_hold(s);
-                    scores(block).template to_weights<decltype(edge)::value>(s, products, factor, sum_of, score);
                     settle(block);
+                    scores(block).template to_weights<decltype(edge)::value>(s, products, factor, log_of, score);
                     scores(block).template narrow<T>(weights, s, to);
                     if (!AHEAD) add_to_values(ring.stage);
                     take_numbers(TM);
@@ -367,11 +367,11 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                     take_numbers(0);
                     fuse_products_wait<3>();
                     fuse_hold(s);
-                    scores(block).template to_weights<decltype(edge)::value>(s, products, factor, sum_of, score);
+                    settle(block);
+                    scores(block).template to_weights<decltype(edge)::value>(s, products, factor, log_of, score);
                     fuse_hold(s);
                     fuse_products_wait<2>();
                     fuse_hold(of_values);
-                    settle(block);
                     scores(block).template narrow<T>(weights, s, to);
                     take_numbers(TM);
                     fuse_products_wait<1>();

@@ -85,11 +85,7 @@ struct fuse_attention_floats {
             const float scale = ZERO && sum == 0.0f ? 0.0f : 1.0f / sum;
             const int m = tile.m + line + 8 * r;
             if (m >= (int)shape.m) continue;
-            if (KEEPS && threadIdx.x % 4 == 0) {
-                // A row without keys has weights of 0 on the way back, or weights that are no numbers.
-                const float nothing = ZERO ? -never() : __int_as_float(0x7fffffff);
-                lse[fuse_rows_before(tile.batch, shape) + m] = sum == 0.0f ? nothing : __fmaf_rn(rows.largest[r], factor, logf(sum));
-            }
+            if (KEEPS && threadIdx.x % 4 == 0) fuse_put_log<ZERO>(lse, shape, tile.batch, m, rows.largest[r], factor, sum);
             fuse_put_line(tile.in(to, to_strides, m), (int)shape.columns, o, r, scale);
         }
     }

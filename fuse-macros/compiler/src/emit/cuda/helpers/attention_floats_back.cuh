@@ -83,7 +83,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
                 // What a block adds.
                 const auto step = [&](int block) {
                     const int n = block * TN, live = (int)shape.n - n;
-                    const Scores scores = {shape, tile.batch, m, n + lane % 4 * 2};
+                    const Scores scores = {shape, tile.batch, lse, m, n + lane % 4 * 2};
                     const auto plainly = [&](float (&product)[TN / 2], const fuse_matrices<T>& left, const fuse_matrices<T>& right, long long depth) {
                         fuse_multiply_plainly(product, tile.in(left.from, left.strides, rows[0]), tile.in(left.from, left.strides, rows[1]),
                                               tile.in(right.from, right.strides, n), right.strides.row, live, (int)depth);
@@ -191,7 +191,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                 // What a block adds.
                 const auto step = [&](int block) {
                     const int m = block * TM, live = (int)shape.m - m;
-                    const Scores scores = {shape, tile.batch, m + lane % 4 * 2, n};
+                    const Scores scores = {shape, tile.batch, lse, m + lane % 4 * 2, n};
                     const auto plainly = [&](float (&product)[TM / 2], const fuse_matrices<T>& left, const fuse_matrices<T>& right, long long depth) {
                         fuse_multiply_plainly(product, tile.in(left.from, left.strides, rows[0]), tile.in(left.from, left.strides, rows[1]),
                                               tile.in(right.from, right.strides, m), right.strides.row, live, (int)depth);

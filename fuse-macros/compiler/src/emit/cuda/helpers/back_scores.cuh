@@ -4,6 +4,8 @@
 template <int N, bool CAUSAL, bool PLAIN, bool PLAIN_WEIGHT, bool TURNED> struct fuse_back_scores {
     const fuse_attention_shape& shape;
     const int (&batch)[3];
+    // The logarithms of all rows, see `fuse_put_log`.
+    const float* all_logs;
     int m, n;
 
     __device__ __forceinline__ int query(int i) const { return m + (TURNED ? i / 4 * 8 + i % 2 : i / 2 % 2 * 8); }
@@ -30,17 +32,29 @@ template <int N, bool CAUSAL, bool PLAIN, bool PLAIN_WEIGHT, bool TURNED> struct
         return by.apply(batch, i, x, min(query(i), (int)shape.m - 1), min(key(i), (int)shape.n - 1));
     }
 
-    // Products become weights. EDGE: there may be places that are none, or keys behind a query. `sums`: of place i.
-    template <bool EDGE, class SUMS, class SCORE>
-    __device__ __forceinline__ void to_weights(float (&s)[N], float (&products)[N], float factor, const SUMS& sums, const SCORE& score) const
+    // Products become weights. EDGE: there may be places that are none, or keys behind a query. `logs`: of place i.
+    template <bool EDGE, class LOGS, class SCORE>
+    __device__ __forceinline__ void to_weights(float (&s)[N], float (&products)[N], float factor, const LOGS& logs, const SCORE& score) const
     {
+        bool is_near = true;
 #pragma unroll
         for (int i = 0; i < N; ++i) {
             products[i] = s[i];
             if (!PLAIN) s[i] = run(score, i, s[i]);
-            // exp(x) = 2^(x log2(e)). The difference comes first, for scores may be as large as floats are, and of numbers that are
-            // rounded alike: of what a fused multiplication keeps an exponential would be anything.
-            s[i] = fuse_exp2((__fmul_rn(s[i], factor) - sums(i)) * 1.44269504f);
+            // The difference comes first, for scores may be as large as floats are.
+            s[i] = __fmaf_rn(s[i], factor, -logs(i));
+            is_near &= fuse_is_near(logs(i));
+        }
+        if (__any_sync(~0u, !is_near)) {
+            const float* const rest = all_logs + shape.heads * shape.m + fuse_rows_before(batch, shape);
+#pragma unroll
+            for (int i = 0; i < N; ++i)
+                if (!fuse_is_near(logs(i))) s[i] -= rest[min(query(i), (int)shape.m - 1)];
+        }
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+            // exp(x) = 2^(x log2(e))
+            s[i] = fuse_exp2(s[i] * 1.44269504f);
             if (EDGE && (key(i) >= (int)shape.n || query(i) >= (int)shape.m || (CAUSAL && key(i) > query(i)))) s[i] = 0.0f;
         }
     }

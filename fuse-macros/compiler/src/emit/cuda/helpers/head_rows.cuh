@@ -136,10 +136,4 @@ template <int N, class T> static __device__ __forceinline__ void fuse_put_row(T*
         }
     }
 }
-
-// Where the numbers of a head's rows begin, one a row, behind those of the heads before it.
-static __device__ __forceinline__ long long fuse_rows_before(const int (&batch)[3], const fuse_attention_shape& shape)
-{
-    return ((batch[0] * shape.batch[1] + batch[1]) * shape.batch[2] + batch[2]) * shape.m;
-}
 #endif

@@ -8,6 +8,28 @@ struct fuse_attention_shape { long long batch[3], m, n, depth, columns; int tile
 
 template <class T> struct fuse_matrices { const T* from; const fuse_heads& strides; };
 
+// Where the numbers of a head's rows begin, one a row, behind those of the heads before it.
+static __device__ __forceinline__ long long fuse_rows_before(const int (&batch)[3], const fuse_attention_shape& shape)
+{
+    return ((batch[0] * shape.batch[1] + batch[1]) * shape.batch[2] + batch[2]) * shape.m;
+}
+
+// Whether a logarithm is still exact enough in a float when it is the logarithm of a sum of exponentials of scores so large.
+static __device__ __forceinline__ bool fuse_is_near(float log) { return fabsf(log) <= 64.0f; }
+
+// The logarithm of the sum of a row's exponentials, for the way back. Where scores are large, as behind a mask that adds -1e9 to all
+// of a row, only the largest is, and the rest of it comes behind the logarithms of all rows. A row without keys has weights of 0 on
+// the way back, or weights that are no numbers.
+template <bool ZERO>
+static __device__ __forceinline__ void fuse_put_log(float* logs, const fuse_attention_shape& shape, const int (&batch)[3], int row, float largest,
+                                                    float factor, float sum)
+{
+    const float most = largest * factor, log = logf(sum), nothing = __int_as_float(ZERO ? 0x7f800000 : 0x7fffffff);
+    float* const to = logs + fuse_rows_before(batch, shape) + row;
+    *to = sum == 0.0f ? nothing : fuse_is_near(most) ? __fmaf_rn(largest, factor, log) : most;
+    if (!fuse_is_near(most)) to[shape.heads * shape.m] = sum == 0.0f ? 0.0f : log + __fmaf_rn(largest, factor, -most);
+}
+
 static __device__ __forceinline__ float fuse_exp2(float x)
 {
     float y;
