@@ -230,7 +230,10 @@ fn a_loop_is_one_graph() {
     let kernels =
         |launches: &[Launch]| launches[0].inside.iter().map(|launch| launch.kernel.clone()).collect::<Vec<_>>();
     let of_halved = loops(&|| drop(halved(&x, 1.0)));
-    assert_eq!((of_halved.len(), kernels(&of_halved).len()), (1, 3), "{of_halved:?}");
+    assert_eq!(kernels(&of_halved).iter().filter(|kernel| *kernel == "while").count(), 1, "{of_halved:?}");
+    // A turn is one launch, and there are several before the device is asked for more.
+    let turns = &kernels(&of_halved)[2..];
+    assert!(of_halved.len() == 1 && turns.len() == 4 && turns.iter().all(|turn| *turn == turns[0]), "{of_halved:?}");
     let of_powers = loops(&|| drop(powers(&x, &w, 1.0)));
     assert!(kernels(&of_powers).iter().any(|kernel| kernel == "matmul"), "{of_powers:?}");
 }

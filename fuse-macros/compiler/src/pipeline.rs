@@ -133,7 +133,10 @@ fn compile_body(function: &Function, options: &Options, diag: &mut Diagnostics) 
     let gradients = gradients(function, &program, options, diag)?;
     program.eager |= options.backend == Backend::Eager;
     let plans = match options.backend {
-        Backend::Auto => program.segments.iter().enumerate().map(|(k, graph)| plans(k, graph, options)).collect(),
+        Backend::Auto => {
+            let of = |(k, graph)| plans(k, graph, options, program.turns.contains(&k));
+            program.segments.iter().enumerate().map(of).collect()
+        }
         Backend::Eager => vec![],
     };
     let mut compiled =
@@ -153,7 +156,7 @@ fn followed(function: &Function, compiled: &Compiled, options: &Options) -> Foll
         let Pair { derivative, mut forward, backward, told } = pair?;
         forward.name = format!("{}_forward", forward.name);
         let (forward, backward) =
-            (plans(first + 2 * k, &forward, options), plans(first + 2 * k + 1, &backward, options));
+            (plans(first + 2 * k, &forward, options, false), plans(first + 2 * k + 1, &backward, options, false));
         Some(Split { derivative, forward, backward, told })
     };
     Followed {
@@ -178,7 +181,7 @@ fn gradients(
         derived.eager |= options.backend == Backend::Eager;
         let plans = match derived.eager {
             true => vec![],
-            false => vec![plans(program.segments.len() + k, &derived.segments[0], options)],
+            false => vec![plans(program.segments.len() + k, &derived.segments[0], options, false)],
         };
         let (mode, dynamic) = (options.mode, options.dynamic);
         let compiled = Compiled { program: derived, plans, gradients: vec![], followed: None, mode, dynamic };
@@ -270,19 +273,22 @@ impl Compiled {
     }
 }
 
-/// The plans of a graph, the most special one first.
-fn plans(segment: usize, graph: &Graph, options: &Options) -> Vec<Plan> {
+/// The plans of a graph, the most special one first; `is_turn`: of a loop on tensor data.
+fn plans(segment: usize, graph: &Graph, options: &Options, is_turn: bool) -> Vec<Plan> {
     let special = optimise::assume(graph);
-    special.iter().chain([graph]).map(|graph| plan(segment, graph, options)).collect()
+    special.iter().chain([graph]).map(|graph| plan(segment, graph, options, is_turn)).collect()
 }
 
 /// From a graph to a plan: optimise, then schedule.
-fn plan(segment: usize, graph: &Graph, options: &Options) -> Plan {
+fn plan(segment: usize, graph: &Graph, options: &Options, is_turn: bool) -> Plan {
     dump("graph", graph);
     let graph = optimise::run(graph.clone(), optimise::Options { fast: options.numerics == Numerics::Fast });
     dump("opt", &graph);
-    let schedule_options =
-        schedule::Options { tf32: options.precision == Precision::High, contract: options.numerics == Numerics::Fast };
+    let schedule_options = schedule::Options {
+        tf32: options.precision == Precision::High,
+        contract: options.numerics == Numerics::Fast,
+        is_turn,
+    };
     let plan = with_own_names(schedule::run(&graph, schedule_options), segment);
     dump("plan", &crate::plan::print::plan(&plan));
     dump("cuda", &emit::cuda::text(&plan));
@@ -373,6 +379,27 @@ mod tests {
         assert!(emitted(quote!(mode = "reduce-overhead")).contains(told));
         assert!(emitted(quote!(dynamic = true)).contains("dynamic:::core::option::Option::Some(true)"));
         assert!(!emitted(quote!(mode = "default")).contains("Config"));
+    }
+
+    #[test]
+    fn a_turn_asks_whether_there_is_one_unless_the_library_is_part_of_it() {
+        let emitted = |turn: TokenStream| {
+            let item = quote! {
+                fn f(x: &Tensor<f32, 2>) -> Tensor<f32, 2> {
+                    let mut x: Tensor<f32, 2> = x.clone();
+                    while x.abs().max_all().item() > 1.0 {
+                        x = #turn;
+                    }
+                    x.gelu()
+                }
+            };
+            compile(quote!(), item).to_string()
+        };
+        let asking = |text: &str| text.matches("if (goes_on && !*goes_on) return;").count();
+        // A row has a body for each way it may be walked.
+        let (plain, product) = (emitted(quote!(x * 0.5)), emitted(quote!(x.matmul(&x))));
+        assert!(asking(&plain) > 0 && asking(&plain) < plain.matches("fuse_behind();").count());
+        assert_eq!(asking(&product), 0);
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub(crate) enum Mark {
     Offset(u32),
     /// The number of the call.
     Call,
+    /// The address of the bool that says whether there is anything to do; null where there is.
+    Asked,
 }
 
 /// Kernel arguments in order, held inline so that a launch allocates nothing.

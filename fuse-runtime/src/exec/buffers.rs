@@ -7,7 +7,7 @@ use super::views::view;
 use crate::device::Device;
 use crate::error::Result;
 use crate::raw::RawTensor;
-use fuse_compiler::plan::{BufClass, BufId, Kernel, Kind, LeafSource, Level, Operand, Plan, Step, Store, abi};
+use fuse_compiler::plan::{BufClass, BufId, Kernel, Kind, LeafSource, Level, Operand, Phases, Plan, Step, Store, abi};
 
 /// The buffers of a plan during one call. Memory is taken when a step first touches a buffer and let go after the last
 /// step that does, so that later temporaries take it over from the allocator.
@@ -60,7 +60,8 @@ impl<'a> Buffers<'a> {
         let gives = |buf: &BufId| {
             let BufClass::In(k) = self.plan.bufs[buf.0 as usize].class else { return false };
             let contiguous = self.held[buf.0 as usize].as_ref().is_some_and(|tensor| tensor.layout().is_contiguous());
-            self.given[k as usize] && contiguous && reads_in_place(kernel, *buf)
+            let once = kernel.kind == Kind::Map || !self.device.is_cpu() && is_walked_once(kernel);
+            self.given[k as usize] && contiguous && reads_in_place(kernel, *buf, once)
         };
         (0..self.plan.bufs.len() as u32).map(BufId).filter(gives).collect()
     }
@@ -159,13 +160,18 @@ impl<'a> Buffers<'a> {
 }
 
 /// Whether a kernel has no use for a buffer but to read each element where it writes one.
-fn reads_in_place(kernel: &Kernel, buf: BufId) -> bool {
+fn reads_in_place(kernel: &Kernel, buf: BufId, once: bool) -> bool {
     let mut leaves = kernel.leaves.iter().filter(|leaf| leaf.source == LeafSource::Buf(buf));
     match (leaves.next(), leaves.next()) {
         (None, _) => true,
-        (Some(leaf), None) => kernel.kind == Kind::Map && leaf.views.is_empty() && leaf.level == Level::Elem,
+        (Some(leaf), None) => once && leaf.views.is_empty() && leaf.level == Level::Elem,
         _ => false,
     }
+}
+
+/// Whether the threads of a GPU read each element of a row once, and before they write what becomes of it.
+fn is_walked_once(kernel: &Kernel) -> bool {
+    kernel.kind == Kind::Row && Phases::of(kernel).walks.len() == 1
 }
 
 fn reads(kernel: &Kernel, buf: BufId) -> bool {

@@ -4,6 +4,7 @@ use super::{Inputs, Segment};
 use crate::error::Result;
 use crate::exec::{self, Call};
 use crate::raw::RawTensor;
+use crate::tape::is_traced;
 
 /// A graph and what it is called with.
 pub type Part<'a> = (&'static Segment, Inputs<'a>);
@@ -35,13 +36,15 @@ pub fn while_loop(state: &[(&RawTensor, Option<usize>)], test: Part<'_>, turn: P
     Ok(if results.is_empty() { held } else { results })
 }
 
-/// Has the device decide how many turns there are, if the function wants graphs and the device can.
+/// Has the device decide how many turns there are, or whether each of a few is one, if it can.
 fn on_device(
     state: &[(&RawTensor, Option<usize>)],
     test: &Part<'_>,
     turn: &Part<'_>,
 ) -> Result<Option<Vec<RawTensor>>> {
-    if !turn.0.mode().uses_graphs() {
+    // Where gradients would not flow, the call of a turn says so.
+    let arguments = [test, turn].into_iter().flat_map(|(_, inputs)| inputs.tensors);
+    if arguments.copied().chain(state.iter().map(|(tensor, _)| *tensor)).any(is_traced) {
         return Ok(None);
     }
     let with_test = |turn: &Call<'_>| test.0.look(&test.1, |test| exec::run_loop(test, turn, state));

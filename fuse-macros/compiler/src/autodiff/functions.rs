@@ -255,6 +255,7 @@ impl<'a> Reader<'a> {
             generics: generics.clone(),
             eager: segments.is_empty(),
             segments,
+            turns: Default::default(),
             entry: entry.clone(),
             body,
             needed: needed.clone(),

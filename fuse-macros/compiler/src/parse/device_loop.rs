@@ -128,6 +128,7 @@ impl Walker<'_> {
             let key = self.add_tensor(TensorInfo { ty, home: Home::Host(place) });
             self.flow.vars[index].value = Value::Tensor { key, by_ref: false };
         }
+        self.turns.insert(turn.segment);
         self.flow.steps.push(Step::Loop(Loop { state, test, turn }));
         Some(())
     }

@@ -86,6 +86,7 @@ impl Walker<'_> {
     pub fn restore(&mut self, saved: Saved) {
         self.flow = saved.flow;
         self.segments.truncate(saved.segments);
+        self.turns.retain(|turn| *turn < saved.segments);
         self.diag.forget_breaks(saved.breaks);
     }
 

@@ -94,6 +94,7 @@ pub fn function(function: &Function, diag: &mut Diagnostics) -> Option<Program> 
         needed: BTreeSet::new(),
         params: vec![],
         segments: vec![],
+        turns: BTreeSet::new(),
         flow: Flow { budget: MAX_PATHS, ..Flow::default() },
         live: Names::new(),
         expected_count: None,
@@ -134,6 +135,7 @@ pub(crate) struct Walker<'a> {
     /// The parameters that are tensors.
     params: Vec<(TensorKey, Ident)>,
     segments: Vec<Graph>,
+    turns: BTreeSet<usize>,
     flow: Flow,
     /// The names read in the current statement and after it.
     live: Names,
@@ -174,7 +176,8 @@ impl Walker<'_> {
         let segments = if eager { vec![] } else { self.segments };
         let breaks = self.diag.breaks();
         let generics = self.generics.floats;
-        Some(Program { name: self.name, generics, segments, entry, body, needed: self.needed, breaks, eager })
+        let Walker { name, turns, needed, .. } = self;
+        Some(Program { name, generics, segments, turns, entry, body, needed, breaks, eager })
     }
 
     /// Functions that are not captured at all; the reason is recorded.

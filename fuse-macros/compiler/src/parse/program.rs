@@ -14,6 +14,8 @@ pub struct Program {
     pub generics: Vec<Ident>,
     /// Its graphs, in the order in which the text launches them.
     pub segments: Vec<Graph>,
+    /// Which of them are turns of loops on tensor data.
+    pub turns: std::collections::BTreeSet<usize>,
     /// What runs on entry: sizes and the checks of `#[dims]`.
     pub entry: Vec<Entry>,
     /// The body.

@@ -121,6 +121,8 @@ pub enum Arg {
     KeptTo,
     /// Extents and tiles of attention, see [`attention_shape`].
     Attention,
+    /// The address of a bool that says whether there is anything to do, or null where there is.
+    Asked,
 }
 
 /// The arguments of a kernel in order.
@@ -152,6 +154,7 @@ pub fn arguments(kernel: &Kernel) -> Vec<Arg> {
     args.extend(counted.then_some(Arg::Counters));
     args.push(Arg::Outer);
     args.extend((kernel.kind != Kind::Map).then_some(Arg::Inner));
+    args.extend(kernel.asks.then_some(Arg::Asked));
     args
 }
 
@@ -198,6 +201,14 @@ pub fn value_bytes(kernel: &Kernel, stmt: StmtId) -> usize {
         0 => 8,
         bytes => bytes,
     }
+}
+
+/// The elements of a row that are a block's, where several blocks share it and it has so many of them at most 1024 times:
+/// those of a block of the canonical order, and fewer where the order does not matter.
+pub fn least_chunk(kernel: &Kernel) -> i64 {
+    use Reduction::{ArgMax, ArgMin, Max, Min};
+    let is_free = |expr: &Expr| !matches!(expr, Expr::Reduce(kind, _) if !matches!(kind, Max | Min | ArgMax | ArgMin));
+    if kernel.stmts.iter().all(|stmt| is_free(&stmt.expr)) { walk::BLOCK / 4 } else { walk::BLOCK }
 }
 
 /// Whether the blocks of several chunks may share a row.

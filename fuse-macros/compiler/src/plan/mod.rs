@@ -317,6 +317,9 @@ pub struct Kernel {
     pub stores: Vec<Store>,
     /// The places of the ops fused in it, in program order.
     pub ops: Vec<u32>,
+    /// Whether it is part of a turn that may be left out: it is told where to find whether it has anything to do.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub asks: bool,
 }
 
 /// How a kernel walks its domain.
@@ -483,6 +486,16 @@ impl Plan {
             Step::Kernel(kernel) => Some(kernel),
             Step::Matmul(matmul) => matmul.lib.rest.as_ref(),
         })
+    }
+
+    /// Whether every launch can be left out by a kernel that finds it has nothing to do; a product by the library cannot.
+    pub fn can_be_left_out(&self) -> bool {
+        self.steps.iter().all(|step| matches!(step, Step::Kernel(_)))
+    }
+
+    /// Whether every launch asks whether it has anything to do.
+    pub fn asks(&self) -> bool {
+        self.can_be_left_out() && self.kernels().all(|kernel| kernel.asks)
     }
 
     /// How many launches one call takes where a matmul library is present.

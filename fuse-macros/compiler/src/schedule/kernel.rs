@@ -30,6 +30,7 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
             leaves: vec![],
             stmts: vec![],
             stores: vec![],
+            asks: false,
             ops: vec![],
         };
         KernelBuilder { lower, group, kernel, memo: HashMap::new(), places: BTreeSet::new() }

@@ -30,6 +30,8 @@ pub struct Options {
     pub tf32: bool,
     /// `numerics = "fast"`: products may contract with the sums they go into.
     pub contract: bool,
+    /// The graph is a turn of a loop: where all of it can be left out, the device decides whether it is.
+    pub is_turn: bool,
 }
 
 /// Schedules an optimised graph.
@@ -46,7 +48,21 @@ pub fn run(graph: &Graph, options: Options) -> Plan {
     if options.tf32 {
         allow_tf32(&mut plan);
     }
+    if options.is_turn {
+        let_ask(&mut plan);
+    }
     plan
+}
+
+/// Lets every kernel ask whether it has anything to do, unless there are products, which the library does not leave out.
+fn let_ask(plan: &mut Plan) {
+    if plan.can_be_left_out() {
+        plan.steps.iter_mut().for_each(|step| {
+            if let crate::plan::Step::Kernel(kernel) = step {
+                kernel.asks = true;
+            }
+        });
+    }
 }
 
 fn allow_tf32(plan: &mut Plan) {

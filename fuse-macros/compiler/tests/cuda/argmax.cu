@@ -684,7 +684,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_argmax_max(
     fuse_behind();
     const IDX len = (IDX)inner.points;
     const int lane = threadIdx.x % TEAM;
-    const IDX chunk_len = (IDX)fuse_blocks_per_chunk(inner.points) * 16384;
+    const IDX chunk_len = (IDX)(max(inner.points - 1, 0ll) / 4194304 + 1) * 4096;
     const int chunks = (int)((len + chunk_len - 1) / chunk_len);
     const IDX row = (IDX)blockIdx.x / chunks;
     const int chunk = blockIdx.x % chunks;
@@ -721,7 +721,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_argmax_max(
                 }
             }
         };
-        for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC) {
+        for (IDX base = block; base < block + 16384 && base < chunk_end; base += ITEMS * TEAM * VEC) {
             if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
             else step(base, fuse_bool<false>());
         }

@@ -398,6 +398,7 @@ fn push(args: &mut Args, arg: Arg, call: &CudaCall<'_>, kernel: &Kernel, bound: 
         Arg::Call => args.push(call.number).mark(Mark::Call),
         Arg::Stage(_) | Arg::Partial(_) => args.pointer_mut(beside.address(arg)),
         Arg::Counters => args.pointer_mut(beside.counters),
+        Arg::Asked => args.push(0u64).mark(Mark::Asked),
         packed => unreachable!("{packed:?} follows from the layouts or the matrices"),
     };
 }

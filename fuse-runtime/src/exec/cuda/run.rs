@@ -53,8 +53,8 @@ pub(crate) fn run_again(call: &Call<'_>) -> Option<Result<Vec<RawTensor>>> {
     }
 }
 
-/// Runs a loop of a function that wants graphs as one, where nothing in it needs the host: the results are the last state.
-/// `None` where the host has to run it, turn by turn.
+/// Runs a loop where nothing in it needs the host: as one graph in functions that want graphs, else several turns at a time if each
+/// can be left out. The results are the last state. `None` where the host has to run it, turn by turn.
 pub(crate) fn run_loop(
     test: &Call<'_>,
     turn: &Call<'_>,
@@ -63,7 +63,8 @@ pub(crate) fn run_loop(
     let Some(ordinal) = turn.device.cuda_ordinal().filter(|_| test.device == turn.device && uses_tapes()) else {
         return Ok(None);
     };
-    if [test, turn].into_iter().any(needs_host) {
+    let on_device = turn.program.mode.uses_graphs() || turn.program.plan.asks();
+    if !on_device || [test, turn].into_iter().any(needs_host) {
         return Ok(None);
     }
     let state_tensors = state.iter().map(|(tensor, _)| *tensor);

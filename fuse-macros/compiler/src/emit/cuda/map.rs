@@ -149,6 +149,9 @@ pub(super) fn declare_draws(w: &mut Writer, scope: &Scope<'_>, stmts: &[StmtId],
 pub(super) fn prologue(w: &mut Writer, scope: &Scope<'_>, reach: &dyn Reach) {
     let outside: Vec<StmtId> = scope.kernel.ids().filter(|s| !scope.is_in_a_walk(*s)).collect();
     w.line(super::compile::WAITS);
+    if scope.kernel.asks {
+        w.line("if (goes_on && !*goes_on) return;");
+    }
     w.lines(lone_draws(scope, outside));
     w.lines(scope.phases.uniform.iter().filter_map(|s| scope.define(*s, reach)));
 }

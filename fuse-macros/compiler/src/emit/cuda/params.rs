@@ -77,6 +77,7 @@ fn parameter(scope: &Scope<'_>, arg: Arg) -> String {
         Arg::Counters => "unsigned* counters".to_owned(),
         Arg::Outer => "const fuse_extents<RANK> outer".to_owned(),
         Arg::Inner => "const fuse_extents<INNER_RANK> inner".to_owned(),
+        Arg::Asked => "const bool* goes_on".to_owned(),
         Arg::LeftMatrix | Arg::LeftStrides | Arg::RightMatrix | Arg::RightStrides | Arg::Product => {
             unreachable!("only a matmul template takes matrices")
         }

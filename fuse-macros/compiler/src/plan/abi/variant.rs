@@ -3,8 +3,8 @@
 use super::attention::GROUP_THREADS;
 use super::geometry::{Access, Geometry};
 use super::resident::{self, Target};
-use super::walk::{BLOCK, LANES, Walk, rows_walk};
-use super::{Arg, THREADS, TILE_COLUMNS, UNROLL, accumulator_bytes, arguments, ceil_div, value_bytes};
+use super::walk::{LANES, Walk, rows_walk};
+use super::{Arg, THREADS, TILE_COLUMNS, UNROLL, accumulator_bytes, arguments, ceil_div, least_chunk, value_bytes};
 use crate::plan::{Kernel, Kind, Phases};
 use crate::types::DType;
 use serde::{Deserialize, Serialize};
@@ -186,7 +186,7 @@ impl Variant {
     fn chunks(&self, kernel: &Kernel, len: i64) -> i64 {
         match (kernel.kind, self.walk) {
             (Kind::Row, Walk::Split) => {
-                let blocks = ceil_div(len, BLOCK).max(1);
+                let blocks = ceil_div(len, least_chunk(kernel)).max(1);
                 ceil_div(blocks, ceil_div(blocks, LANES))
             }
             (Kind::Column, _) => column_chunks(len),

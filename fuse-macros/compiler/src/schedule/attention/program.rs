@@ -34,6 +34,7 @@ impl<'p> Program<'p> {
             leaves: vec![],
             stmts: vec![],
             stores: vec![],
+            asks: false,
             ops,
         };
         let inner = weights.stores.iter().map(|store| store.to.buf).collect();

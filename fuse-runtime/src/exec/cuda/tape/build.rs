@@ -1,5 +1,6 @@
 //! From a call that was taken down to its tape.
 
+use super::device_loop::with_further_turns;
 use super::memory::{self, Memory, Need};
 use super::replay::{Nested, Replay, Touch};
 use super::{Address, Decided, Launch, Multiplication, Op, Outcome, Patch, Repeated, Tape, Value};
@@ -62,8 +63,11 @@ impl TakenDown<'_> {
     /// The tape of what a context has taken down, to be run on another.
     pub fn tape(self, context: &Arc<Context>, ordinal: usize, tracing: &Context) -> Tape {
         let (events, counters) = tracing.traced();
+        let events = with_further_turns(events);
         let graphs = self.call.program.mode.uses_graphs();
-        let map = Map::new(self.arguments, self.results, &events, graphs);
+        // The launches of a graph, and those that are repeated, find their memory where it was when the first of them started.
+        let at_once = graphs || nested(&events).is_some();
+        let map = Map::new(self.arguments, self.results, &events, at_once);
         let touches: Vec<Vec<Touch>> = events.iter().filter_map(|event| map.touches(event)).collect();
         let replay = if graphs { Replay::of(&touches, nested(&events)) } else { None };
         let outcome = |(result, written): (&RawTensor, bool)| map.outcome(result, written);
@@ -114,9 +118,18 @@ impl<'a> Map<'a> {
     /// The blocks of the arguments were asked for first, then those of temporaries and results.
     fn new(arguments: &'a [RawTensor], results: &[RawTensor], events: &[Traced], at_once: bool) -> Self {
         let mut needs: Vec<Need> = Vec::new();
-        let mut launches = 0;
+        let (mut launches, mut repeated) = (0, 0);
         for event in events {
             match event {
+                Traced::Loop(_) => {
+                    launches += 1;
+                    repeated = launches;
+                }
+                // What says whether there is a turn is looked at in all of it.
+                Traced::EndOfLoop(next) => {
+                    let asked = block_of(*next).and_then(|(block, _)| needs.get_mut(block as usize));
+                    asked.into_iter().for_each(|need| need.ops.start = need.ops.start.min(repeated));
+                }
                 Traced::Allocate(bytes) => {
                     needs.push(Need { bytes: *bytes, ops: launches..usize::MAX, result: false });
                 }
@@ -129,7 +142,6 @@ impl<'a> Map<'a> {
         }
         needs.iter_mut().for_each(|need| need.ops.end = need.ops.end.min(launches.max(need.ops.start)));
         let needs = &needs[arguments.len()..];
-        // The launches of a graph find their memory where it was when the first of them started.
         let memory = if at_once { memory::shared(needs, launches) } else { memory::plan(needs, launches) };
         Map { arguments, memory, sizes: needs.iter().map(|need| need.bytes).collect() }
     }
@@ -236,6 +248,8 @@ impl<'a> Map<'a> {
             Mark::Seed => Value::Seed,
             Mark::Offset(draw) => Value::Offset(draw),
             Mark::Call => Value::Call,
+            // It stays null: what is launched at all has something to do.
+            Mark::Asked => return None,
         };
         Some(Patch { at: at as u32, value })
     }

@@ -2,7 +2,7 @@
 
 use super::Tape;
 use super::build::TakenDown;
-use crate::cuda::{Context, take_down};
+use crate::cuda::{Context, Mark, Traced, block_of, take_down};
 use crate::device::Device;
 use crate::error::Result;
 use crate::exec::cuda::run::steps;
@@ -10,6 +10,12 @@ use crate::exec::run::Call;
 use crate::exec::symbols::Sizes;
 use crate::raw::RawTensor;
 use std::sync::Arc;
+
+/// So many turns are launched before anybody looks whether there is another: that takes 5 us, the driver's condition as well as the
+/// host's look, and a small turn 2.5. One that is not to be finds out by itself.
+const TURNS_AT_ONCE: usize = 4;
+/// Blocks that one may have: they all have to be started to find that there is nothing to do.
+const MOST_BLOCKS: u32 = 1024;
 
 /// A loop to be taken down.
 pub(in crate::exec) struct DeviceLoop<'a> {
@@ -88,4 +94,47 @@ pub(super) fn trace(
     let sizes = Sizes::of(&call.program.plan, call.tensors, call.host_ints)?;
     let traced = Call { tensors, given, device: Device::tracing(), ..*call };
     steps(&traced, tracing, ordinal, &sizes, &[], 0)
+}
+
+/// Puts further turns behind the one of a loop, if each of its launches asks whether it has anything to do. The answer must not
+/// change within a turn, so only the last launch may write it.
+pub(super) fn with_further_turns(mut events: Vec<Traced>) -> Vec<Traced> {
+    let Some(start) = events.iter().position(|event| matches!(event, Traced::Loop(_))) else { return events };
+    let end = events.iter().position(|event| matches!(event, Traced::EndOfLoop(_))).expect("a loop that begins ends");
+    let Traced::EndOfLoop(next) = events[end] else { unreachable!("it is the end of one") };
+    let turn: Vec<&Traced> = events[start + 1..end].iter().filter(|event| event.is_op()).collect();
+    let Some(further) = turn.iter().map(|launch| asking(launch, next)).collect::<Option<Vec<_>>>() else {
+        return events;
+    };
+    let blocks: u32 = turn.iter().map(|launch| blocks(launch)).fold(0, u32::saturating_add);
+    let writers = turn.iter().filter(|launch| writes(launch, next)).count();
+    if writers == 1 && turn.last().is_some_and(|last| writes(last, next)) && blocks <= MOST_BLOCKS {
+        events.splice(end..end, (1..TURNS_AT_ONCE).flat_map(|_| further.clone()));
+    }
+    events
+}
+
+/// A launch that looks at a bool first; `None` if it is none that can.
+fn asking(launch: &Traced, at: u64) -> Option<Traced> {
+    let mut launch = launch.clone();
+    let Traced::Launch { args, marks, .. } = &mut launch else { return None };
+    let (place, mark) = marks.iter_mut().find(|(_, mark)| *mark == Mark::Asked)?;
+    args[*place..][..8].copy_from_slice(&at.to_ne_bytes());
+    *mark = Mark::Read;
+    Some(launch)
+}
+
+fn blocks(launch: &Traced) -> u32 {
+    match launch {
+        Traced::Launch { grid, .. } => grid[0],
+        _ => 0,
+    }
+}
+
+/// Whether a launch writes the block of memory that an address lies in.
+fn writes(launch: &Traced, address: u64) -> bool {
+    let Traced::Launch { args, marks, .. } = launch else { return false };
+    let block = |address: u64| block_of(address).map(|(block, _)| block);
+    let written = |at: usize| u64::from_ne_bytes(args[at..at + 8].try_into().expect("an address has eight bytes"));
+    marks.iter().any(|&(at, mark)| mark == Mark::Write && block(written(at)) == block(address))
 }

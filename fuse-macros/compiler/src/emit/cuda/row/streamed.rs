@@ -9,6 +9,7 @@ use super::{
     total,
 };
 use crate::emit::writer::Writer;
+use crate::plan::abi;
 use crate::plan::{Phase, StmtId};
 
 /// A block reads its row again in every walk, block of the canonical order by block.
@@ -37,7 +38,8 @@ pub(super) fn split(w: &mut Writer, scope: &Scope<'_>) {
     let walk = &scope.phases.walks[0];
     w.block(signature(scope, "THREADS", &parameters(scope)), |w| {
         prologue(w, scope);
-        w.line("const IDX chunk_len = (IDX)fuse_blocks_per_chunk(inner.points) * 16384;");
+        let least = abi::least_chunk(scope.kernel);
+        w.line(format!("const IDX chunk_len = (IDX)(max(inner.points - 1, 0ll) / {} + 1) * {least};", 1024 * least));
         w.line("const int chunks = (int)((len + chunk_len - 1) / chunk_len);");
         w.line("const IDX row = (IDX)blockIdx.x / chunks;");
         w.line("const int chunk = blockIdx.x % chunks;");
@@ -83,7 +85,11 @@ fn blocks(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, [start, end]: [&str; 
     w.block(format!("for (IDX block = {start}; block < {end}; block += 16384)"), |w| {
         declare_lanes(w, scope, walk);
         declare_step(w, scope, &work);
-        w.block("for (IDX base = block; base < block + 16384 && base < len; base += ITEMS * TEAM * VEC)", step);
+        w.block(
+            "for (IDX base = block; base < block + 16384 && base < END; base += ITEMS * TEAM * VEC)"
+                .replace("END", end),
+            step,
+        );
         for s in &walk.reduces {
             w.line(format!("{0}_blocks.push({0}_lanes);", scope.name(*s)));
         }
