@@ -89,7 +89,7 @@ impl Functions {
     }
 
     /// How many kernels are loaded.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         read(&self.loaded).len()
     }
 

@@ -220,10 +220,22 @@ fn check(dtype: DType, extents: Extents, masked: Mask, form: Form, lie: Lie) {
     compare(dtype, extents, (masked, form), &inputs, &format!("{dtype:?} {extents:?} {masked:?} {form:?} {lie:?}"));
 }
 
-fn compare(dtype: DType, extents: Extents, (masked, form): (Mask, Form), inputs: &[RawTensor], what: &str) {
-    let [b, h, m, _, _, columns] = extents;
-    let case = case(dtype, extents, masked, form);
+fn compare(dtype: DType, extents: Extents, written: (Mask, Form), inputs: &[RawTensor], what: &str) {
+    let case = case(dtype, extents, written.0, written.1);
     let program = program(&case);
+    // The first call runs step by step, the next ones by a tape.
+    compare_calls(3, (&case, &program), (dtype, extents), written, inputs, what);
+}
+
+fn compare_calls(
+    calls: usize,
+    (case, program): (&Case, &Program),
+    (dtype, extents): (DType, Extents),
+    (masked, form): (Mask, Form),
+    inputs: &[RawTensor],
+    what: &str,
+) {
+    let [b, h, m, _, _, columns] = extents;
     let Ok(cuda) = Device::cuda(0) else { return };
     let want = reference(inputs, extents, masked, form);
     // One rounding of the weights, one of the result; where it is written out, scores are rounded too, which are at most 3
@@ -236,11 +248,10 @@ fn compare(dtype: DType, extents: Extents, (masked, form): (Mask, Form), inputs:
         _ => (2f64.powi(-24), 32.0),
     };
     let least = if dtype == F32 { 1e-42 } else { 1e-6 };
-    // The first call runs step by step, the next ones by a tape. Where blocks share the keys of a tile, counters that do not go back
-    // to 0 are seen in a later one.
+    // Where blocks share the keys of a tile, counters that do not go back to 0 are seen in a later call.
     let mut first: Option<Vec<u64>> = None;
-    for _ in 0..3 {
-        let got = call(&case, &program, inputs, cuda).unwrap().remove(0);
+    for _ in 0..calls {
+        let got = call(case, program, inputs, cuda).unwrap().remove(0);
         assert_eq!(got.shape(), [b, h, m, columns], "{what}");
         let bits: Vec<u64> = values(&got).into_iter().map(f64::to_bits).collect();
         assert!(*first.get_or_insert_with(|| bits.clone()) == bits, "{what}: results differ from call to call");
@@ -285,6 +296,25 @@ fn floats_over_sizes_and_masks() {
     }
     check(F32, [1, 2, 65, 100, 36, 20], Mask::None, Form::Op(false), Lie::Dense);
     check(F32, [2, 3, 140, 270, 64, 64], Mask::Bias, Form::Bent, Lie::Projected);
+}
+
+/// One text runs other numbers of queries than it was made for.
+#[test]
+fn numbers_of_queries_share_a_text() {
+    // Of these the best texts have two, one, one and three warpgroups.
+    let all = [[2, 3, 200, 333, 64, 64], [2, 3, 50, 70, 64, 64], [2, 3, 64, 40, 64, 64], [22, 24, 100, 10, 64, 64]];
+    for (dtype, causal) in [(BF16, false), (F16, true), (F32, false)] {
+        let written = (Mask::None, Form::Op(causal));
+        let case = case(dtype, all[0], written.0, written.1);
+        let program = program(&case);
+        for extents @ [b, h, m, n, depth, columns] in all {
+            let inputs = [[b, h, m, depth], [b, h, n, depth], [b, h, n, columns]].map(|dims| noise(dtype, &dims));
+            let what = format!("{dtype:?} {extents:?}");
+            compare_calls(1, (&case, &program), (dtype, extents), written, &inputs, &what);
+        }
+        let kernels = program.functions.count();
+        assert!(Device::cuda(0).is_err() || !has_wgmma() || kernels == 1, "{dtype:?}: {kernels} kernels");
+    }
 }
 
 /// Values below and above what three bfloat16 hold, and such as are no numbers.
