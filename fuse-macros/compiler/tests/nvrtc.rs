@@ -1,5 +1,8 @@
 //! Every generated text compiles: each kernel, in the variants its layouts can ask for, for three generations of devices.
 //!
+//! Machine code is made once for every kernel, and once for every way of walking; it takes as long as all before it, and what only
+//! the assembler checks stands in helpers that the other texts have too.
+//!
 //! Needs NVRTC in the library path or its file in `FUSE_NVRTC`; needs no GPU.
 
 mod programs;
@@ -9,9 +12,11 @@ use fuse_compiler::plan::Step as PlanStep;
 use fuse_compiler::plan::abi::{self, BATCH_AXES, Lie, Part, Step, Variant, Walk, is_turnable};
 use fuse_compiler::plan::{Fused, Kernel, Kind, Matmul, Phases, Plan, verify};
 use fuse_compiler::types::DType;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::num::NonZero;
 use std::ptr;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -26,11 +31,11 @@ fn every_kernel_compiles_in_every_variant() {
     };
     let only = std::env::var("FUSE_ONLY").ok();
     let programs = programs::all();
-    let next = AtomicUsize::new(0);
+    let (next, assembled) = (AtomicUsize::new(0), Assembled::default());
     let work = || {
         while let Some((name, plan)) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
             if only.as_ref().is_none_or(|only| name.contains(only.as_str())) {
-                every_variant_compiles(&nvrtc, name, plan);
+                every_variant_compiles(&nvrtc, &assembled, name, plan);
             }
         }
     };
@@ -38,7 +43,21 @@ fn every_kernel_compiles_in_every_variant() {
     thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(work))));
 }
 
-fn every_variant_compiles(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
+/// What there is machine code of.
+#[derive(Default)]
+struct Assembled(Mutex<HashSet<String>>);
+
+impl Assembled {
+    /// The architecture to compile for: as far as machine code, if a kernel or a way of walking these types has none yet.
+    fn target(&self, of: [String; 2], arch: &str) -> String {
+        let mut all = self.0.lock().expect("no thread panics with it");
+        let is_new = arch.starts_with("sm_") && of.map(|text| all.insert(text)).contains(&true);
+        if is_new { arch.to_owned() } else { arch.replace("sm_", "compute_") }
+    }
+}
+
+fn every_variant_compiles(nvrtc: &Nvrtc, assembled: &Assembled, name: &str, plan: &Plan) {
+    let types: BTreeSet<&str> = plan.bufs.iter().map(|buf| buf.ty.dtype.name()).collect();
     verify::verify(plan);
     list_compiles(nvrtc, name, plan);
     let text = cuda::text(plan);
@@ -47,10 +66,15 @@ fn every_variant_compiles(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
             let own = own_architectures(variant);
             own.unwrap_or(&ARCHITECTURES[k % 3..][..1]).iter().map(move |arch| (variant, arch))
         });
-        for (variant, arch) in pairs.filter(|(variant, arch)| exists(variant, arch)) {
+        let pairs: Vec<_> = pairs.filter(|(variant, arch)| exists(variant, arch)).collect();
+        // The plain ones come last, and are the fastest to assemble.
+        for (variant, arch) in pairs.into_iter().rev() {
             for params in instances(plan).into_iter().filter(|params| suits(variant, params)) {
                 let defines = variant.defines(kernel, &params);
-                if let Err(log) = nvrtc.compile(&text, &defines, arch) {
+                let own = format!("{name} {} {params:?}", kernel.name);
+                let way = format!("{:?} {:?} {types:?} {params:?} {arch}", kernel.kind, variant.walk);
+                let target = assembled.target([own, way], arch);
+                if let Err(log) = nvrtc.compile(&text, &defines, &target) {
                     panic!("{name}, {} for {arch} with {defines:?}:\n{log}\n{}", kernel.name, numbered(&text));
                 }
             }
