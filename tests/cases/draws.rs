@@ -53,7 +53,8 @@ fn case_094_every_call_has_its_own_mask() {
 #[test]
 fn a_part_of_a_draw_is_what_the_whole_has_there() {
     let x = Tensor::ones([64, 1], device());
-    let run = |f: fn(&Tensor<f32, 2>) -> (Tensor<f32, 2>, Tensor<f32, 2>)| {
+    type Parts = fn(&Tensor<f32, 2>) -> (Tensor<f32, 2>, Tensor<f32, 2>);
+    let run = |f: Parts| {
         let (a, b) = Generator::new(5).scope(|| f(&x));
         (a.to_vec(), b.to_vec())
     };
