@@ -69,6 +69,19 @@ fn powers(
     (y, turns)
 }
 
+/// What is new of either is made of both, and of like extents, so it may come to lie where the other one was.
+#[compile]
+fn crossed(a: &Tensor<f32, 1>, b: &Tensor<f32, 1>) -> (Tensor<f32, 1>, Tensor<f32, 1>) {
+    let mut a: Tensor<f32, 1> = a.clone();
+    let mut b: Tensor<f32, 1> = b.clone();
+    while a.abs().max_all().item() > 1.0 {
+        let next = &b * 0.5 + &a * 0.25;
+        b = &a * 0.25 - &b * 0.5;
+        a = next;
+    }
+    (a, b)
+}
+
 /// The arms are too much to compute both, and change a variable each.
 #[compile(mode = "reduce-overhead")]
 fn chosen(
@@ -196,6 +209,11 @@ fn a_loop_on_the_device_is_that_of_the_host() {
         let turned = x.t();
         assert_eq!(halved(&turned, 1.0).to_vec(), halved::eager(&turned, 1.0).to_vec(), "{n}, {scale}");
     }
+    let [a, b] = [3.0, 50.0].map(|scale| Tensor::<f32, 1>::randn([1000], device()) * scale);
+    let of_both = |(a, b): (Tensor<f32, 1>, Tensor<f32, 1>)| (a.to_vec(), b.to_vec());
+    for _ in 0..3 {
+        assert_eq!(of_both(crossed(&a, &b)), of_both(crossed::eager(&a, &b)));
+    }
     let w = Tensor::<f32, 2>::full([16, 16], 0.0625, device());
     let x = Tensor::<f32, 2>::randn([16, 16], device());
     for limit in [0.0, 2.0, 100.0, 2.0] {
@@ -234,6 +252,8 @@ fn a_loop_is_one_graph() {
     // A turn is one launch, and there are several before the device is asked for more.
     let turns = &kernels(&of_halved)[2..];
     assert!(of_halved.len() == 1 && turns.len() == 4 && turns.iter().all(|turn| *turn == turns[0]), "{of_halved:?}");
+    let state = Tensor::zeros([1000], device);
+    let _ = loops(&|| drop(crossed(&state, &state)));
     let of_powers = loops(&|| drop(powers(&x, &w, 1.0)));
     assert!(kernels(&of_powers).iter().any(|kernel| kernel == "matmul"), "{of_powers:?}");
 }

@@ -60,7 +60,7 @@ impl Function {
         Ok(f.handle)
     }
 
-    /// Whether it waits by itself for the kernel before it, so that a graph may start it early.
+    /// Whether it waits by itself for the kernel before it, so that it may be started early.
     pub(super) fn waits(&self) -> bool {
         self.0.waits
     }

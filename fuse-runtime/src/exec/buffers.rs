@@ -46,7 +46,8 @@ impl<'a> Buffers<'a> {
         self.givers = self.find_givers(step);
     }
 
-    /// Inputs that the caller gives up and that a step does not read, or reads, as an elementwise kernel, only where it writes.
+    /// Inputs that the caller gives up and that a step does not read, or reads only where it writes, as an elementwise
+    /// kernel, or on a GPU one that walks its rows once.
     ///
     /// Only the last step may overwrite an input, and only if it cannot fault, nor, on a GPU, where it runs all the same, any
     /// step before it: a call that fails changes no tensor.

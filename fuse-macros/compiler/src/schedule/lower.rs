@@ -31,7 +31,7 @@ pub struct Lower<'g> {
     kept: HashSet<Val>,
     /// Draw numbers by node, in program order.
     draws: HashMap<u32, u32>,
-    /// Buffers whose parts are copied to their places.
+    /// Buffers whose parts, of equal extents, are copied to their places.
     joined: Vec<BufId>,
     /// Steps of the groups lowered so far, last first.
     steps: Vec<Vec<Step>>,
@@ -338,7 +338,10 @@ impl<'g> Lower<'g> {
             let to = place(start.clone(), extent(src));
             return vec![self.copy(base, Operand { buf, views: vec![] }), self.copy(src, to)];
         }
-        self.joined.push(buf);
+        // Parts of other extents could lie at odd addresses, which the kernels that make them would be slower for.
+        if info.args.iter().all(|&arg| extent(arg) == extent(info.args[0])) {
+            self.joined.push(buf);
+        }
         let mut start = Dim::Const(0);
         let mut steps = Vec::new();
         for &arg in &info.args {

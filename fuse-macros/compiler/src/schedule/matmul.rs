@@ -145,7 +145,7 @@ fn library_form(lower: &mut Lower<'_>, epilogue: &Kernel, reach: &Reach, at: Stm
 }
 
 /// Whether views leave the elements of a row next to each other, as a library needs them.
-fn keeps_rows(views: &[View]) -> bool {
+pub fn keeps_rows(views: &[View]) -> bool {
     views.iter().all(|view| matches!(view, View::Permute(order) if order.last() == Some(&(order.len() as u32 - 1))))
 }
 

@@ -6,6 +6,7 @@
 
 use super::buffers::touched;
 use super::frame::dims_after;
+use super::matmul::keeps_rows;
 use super::views::normal;
 use crate::plan::{BufClass, BufId, Expr, Kernel, Kind, LeafSource, Level, Operand, Plan, Step, View};
 use crate::types::Dim;
@@ -32,6 +33,8 @@ struct Sunk {
     from: BufId,
     /// Where it is wanted, in the extents it has.
     to: Operand,
+    /// What the copy stands for.
+    ops: Vec<u32>,
 }
 
 impl Sunk {
@@ -47,7 +50,13 @@ impl Sunk {
             && writer < step
             && writes_only(&plan.steps[writer], from);
         let back = undone(&buf.ty.dims, views).filter(|_| fits)?;
-        Some(Sunk { writer, from, to: Operand { buf: to.buf, views: [to.views.as_slice(), &back].concat() } })
+        let by_library = matches!(&plan.steps[writer], Step::Matmul(matmul) if matmul.lib.product.buf == from);
+        let turns = |view: &View| matches!(view, View::Permute(_)) && !keeps_rows(std::slice::from_ref(view));
+        if by_library && back.iter().any(turns) {
+            return None;
+        }
+        let to = Operand { buf: to.buf, views: [to.views.as_slice(), &back].concat() };
+        Some(Sunk { writer, from, to, ops: copy.ops.clone() })
     }
 
     fn redirect(&self, plan: &mut Plan) {
@@ -58,7 +67,10 @@ impl Sunk {
                 *operand = Operand { buf: self.to.buf, views: normal(&dims, &views) };
             }
         };
-        let in_kernel = |kernel: &mut Kernel| kernel.stores.iter_mut().for_each(|store| move_to(&mut store.to));
+        let in_kernel = |kernel: &mut Kernel| {
+            kernel.stores.iter_mut().for_each(|store| move_to(&mut store.to));
+            kernel.ops.extend(&self.ops);
+        };
         match &mut plan.steps[self.writer] {
             Step::Kernel(kernel) => in_kernel(kernel),
             Step::Matmul(matmul) => {

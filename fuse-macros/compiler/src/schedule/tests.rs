@@ -337,7 +337,8 @@ fn a_gather_under_a_reshape_is_stored() {
 fn products_are_written_where_they_are_joined() {
     let joined = |twice: bool| {
         plan(|g| {
-            let [x, y] = ["x", "y"].map(|name| g.input(name, F32, 4));
+            let [x, y, z] = ["x", "y", "z"].map(|name| g.input(name, F32, 4));
+            (0..3).for_each(|axis| same(g, (y, axis), (z, axis)));
             let heads = |g: &mut Graph, a: Val, b: Val| {
                 let turned = g.push(Op::named("transpose"), &[b], vec![Attr::Int(-2), Attr::Int(-1)]);
                 let product = op(g, "matmul", &[a, turned]);
@@ -351,7 +352,7 @@ fn products_are_written_where_they_are_joined() {
                 )
             };
             let first = heads(g, x, y);
-            let second = if twice { first } else { heads(g, x, x) };
+            let second = if twice { first } else { heads(g, x, z) };
             vec![g.push(Op::named("cat"), &[first, second], vec![Attr::Int(2)])]
         })
     };
@@ -364,4 +365,27 @@ fn products_are_written_where_they_are_joined() {
         assert_eq!(matmul.epilogue.stores[0].to, *to);
     }
     assert_eq!(steps(&joined(true)).len(), 3);
+}
+
+/// Where parts have other extents rows could begin at odd addresses, and a library writes no columns.
+#[test]
+fn what_would_be_slower_for_it_is_copied_where_it_is_joined() {
+    let of_products = |turned: bool| {
+        plan(|g| {
+            let [x, w, y] = ["x", "w", "y"].map(|name| g.input(name, F32, 2));
+            let product = op(g, "matmul", &[x, w]);
+            let mut parts = [product, y];
+            if turned {
+                let other = op(g, "matmul", &[w, w]);
+                same(g, (x, 0), (w, 0));
+                parts = [product, other]
+                    .map(|part| g.push(Op::named("transpose"), &[part], vec![Attr::Int(0), Attr::Int(1)]));
+            }
+            vec![g.push(Op::named("cat"), &parts, vec![Attr::Int(1)])]
+        })
+    };
+    for turned in [false, true] {
+        let steps = steps(&of_products(turned));
+        assert_eq!(steps.iter().filter(|step| step.contains("copy")).count(), 2, "{steps:?}");
+    }
 }

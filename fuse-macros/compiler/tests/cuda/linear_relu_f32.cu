@@ -1,6 +1,6 @@
 // linear_relu
 
-// In a graph a kernel may be started while the one before it still runs: it waits here until all of that is done and seen, so
+// A kernel may be started while the one before it still runs: it waits here until all of that is done and seen, so
 // nothing may come before. One with so few blocks that all of them run at a time lets the next be started at once.
 static __device__ __forceinline__ void fuse_behind()
 {

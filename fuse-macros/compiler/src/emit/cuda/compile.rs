@@ -5,7 +5,7 @@
 const OPTIONS: [&str; 6] =
     ["-ftz=false", "-prec-div=true", "-prec-sqrt=true", "--std=c++17", "-lineinfo", "-default-device"];
 
-/// What a kernel begins with that waits for the one before it, so that a graph may start it early.
+/// What a kernel begins with that waits for the one before it, so that it may be started early.
 pub const WAITS: &str = "fuse_behind();";
 
 /// Everything a compiler is told beside the source; `contract`: whether products may contract with the sums they go into.

@@ -68,7 +68,8 @@ pub(super) const GROUP_THREADS: u32 = 128;
 const STAGES: u32 = 2;
 /// Keys and values that stay in the second cache while queries of several heads read them, in bytes.
 const SECTION: i64 = 32 << 20;
-/// With fewer tiles than this, and more keys than its limit, a kernel would leave most multiprocessors looking on for long.
+/// With fewer tiles than this, and more keys than its limit, a kernel that does not share them would leave most multiprocessors
+/// looking on for long.
 const FEW_TILES: i64 = 32;
 /// The same of the kernel whose blocks share the keys of a tile: it takes longer for each.
 const LONG: i64 = 2048;

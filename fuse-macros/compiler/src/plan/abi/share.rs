@@ -3,7 +3,8 @@
 //! [`Variant::choose`] gives every layout the text that is best for it: each length of rows and each alignment may have one
 //! of its own, and a sweep over sizes would compile without bound. So a layout may also be run by a text that was made for
 //! another one, if that [serves](Variant::serves) it, and two texts can be [joined](Variant::join) to one that serves
-//! whatever either was made for, point by point. All give the same bits.
+//! whatever either was made for, point by point. All give the same bits, but of products and attention, whose sums depend on
+//! the tiles.
 
 use super::product::FEW_ROWS;
 use super::walk::keep_up_to;

@@ -44,9 +44,11 @@ impl DeviceLoop<'_> {
             let of_test: Vec<&RawTensor> = of_test.iter().collect();
             let first = trace(self.test, &of_test, &[], tracing, ordinal)?;
             tracing.trace_loop(first.last().expect("a test has a result").address());
-            let results = self.turn(of_turn, &state, tracing, ordinal)?;
-            let (next, new) = results.split_last().expect("a turn has results");
-            for (state, new) in state.iter_mut().zip(new) {
+            let mut results = self.turn(of_turn, &state, tracing, ordinal)?;
+            let next = results.pop().expect("a turn has results");
+            let new = results.into_iter().enumerate().map(|(k, new)| apart(new, k, &state));
+            let new = new.collect::<Result<Vec<_>>>()?;
+            for (state, new) in state.iter_mut().zip(&new) {
                 if state.address() != new.address() {
                     let all = *state.layout();
                     state.overwrite(&all, new)?;
@@ -81,6 +83,13 @@ impl DeviceLoop<'_> {
         }
         trace(self.turn, &tensors, &given, tracing, ordinal)
     }
+}
+
+/// The new value of the k-th tensor, copied if it lies where another one is to be written, as where two are exchanged.
+fn apart(new: RawTensor, k: usize, state: &[RawTensor]) -> Result<RawTensor> {
+    let others = state.iter().enumerate().filter(|(other, _)| *other != k);
+    let crosses = others.map(|(_, state)| state.address()).any(|address| address == new.address());
+    if crosses { new.copied() } else { Ok(new) }
 }
 
 /// Takes down the launches of a part, on other tensors.
