@@ -26,6 +26,12 @@ pub fn run(mut plan: Plan) -> Plan {
     plan
 }
 
+/// The steps that have to do with a buffer.
+pub fn touchers(plan: &Plan, buf: BufId) -> impl Iterator<Item = usize> {
+    (0..plan.steps.len()).filter(move |&step| touched(&plan.steps[step]).contains(&buf))
+}
+
+/// The buffers that a step has to do with.
 pub fn touched(step: &Step) -> Vec<BufId> {
     let of = |kernel: &Kernel| {
         let leaves = kernel.leaves.iter().filter_map(|l| match l.source {

@@ -6,7 +6,7 @@
 //! kept by then are computed again where they are read, if that is cheaper than memory (see `lower`).
 
 use super::frame::{Axis, Frame, frame, keeps_axes};
-use super::views::{behind_views, broadcast, normal};
+use super::views::{behind_views, broadcast, inverse, normal};
 use crate::graph::Graph;
 use crate::op::{Attr, Class, Reduction, Source, Val};
 use crate::plan::{Decision, Kind, Level, View};
@@ -302,9 +302,7 @@ impl<'g> Groups<'g> {
             let member = group.member(root.node)?;
             let from = &self.graph.node(root).outs[root.out as usize].dims;
             let order = permutation(&frame(from, &views)?)?;
-            let mut inverse = vec![0; order.len()];
-            order.iter().enumerate().for_each(|(k, &o)| inverse[o] = k as u32);
-            let onto = normal(dims, &[&[View::Permute(inverse)], member.onto.as_slice()].concat());
+            let onto = normal(dims, &[&[View::Permute(inverse(&order))], member.onto.as_slice()].concat());
             (super::frame::dims_after(dims, &onto) == group.domain).then_some(onto)
         })
     }
@@ -495,10 +493,11 @@ pub fn is_draw(graph: &Graph, node: u32) -> bool {
 }
 
 /// The order a frame permutes a value's axes in, if it does nothing else.
-fn permutation(frame: &Frame) -> Option<Vec<usize>> {
-    let order: Option<Vec<usize>> = frame.iter().map(|a| if let Axis::Of(k) = a { Some(*k) } else { None }).collect();
+fn permutation(frame: &Frame) -> Option<Vec<u32>> {
+    let axis = |axis: &Axis| if let Axis::Of(k) = axis { Some(*k as u32) } else { None };
+    let order: Option<Vec<u32>> = frame.iter().map(axis).collect();
     let order = order?;
     let mut sorted = order.clone();
     sorted.sort_unstable();
-    sorted.iter().enumerate().all(|(k, &o)| k == o).then_some(order)
+    (0..).zip(&sorted).all(|(k, &axis)| k == axis).then_some(order)
 }

@@ -4,10 +4,10 @@
 //! that place at once, so that the copy and the memory between them are saved: the gradients of queries, keys and values become the
 //! three parts of one projection's gradient.
 
-use super::buffers::touched;
+use super::buffers::touchers;
 use super::frame::dims_after;
 use super::matmul::keeps_rows;
-use super::views::normal;
+use super::views::{inverse, normal};
 use crate::plan::{BufClass, BufId, Expr, Kernel, Kind, LeafSource, Level, Operand, Plan, Step, View};
 use crate::types::Dim;
 
@@ -42,8 +42,7 @@ impl Sunk {
         let Step::Kernel(copy) = &plan.steps[step] else { return None };
         let (from, views, to) = copied(copy).filter(|(.., to)| joined.contains(&to.buf))?;
         let buf = &plan.bufs[from.0 as usize];
-        let mut others =
-            (0..plan.steps.len()).filter(|other| *other != step && touched(&plan.steps[*other]).contains(&from));
+        let mut others = touchers(plan, from).filter(|other| *other != step);
         let (Some(writer), None) = (others.next(), others.next()) else { return None };
         let fits = buf.class == BufClass::Temp
             && buf.ty.dtype == plan.bufs[to.buf.0 as usize].ty.dtype
@@ -117,11 +116,7 @@ fn undone(dims: &[Dim], views: &[View]) -> Option<Vec<View>> {
     let mut back = Vec::new();
     for view in views {
         back.push(match view {
-            View::Permute(order) => {
-                let mut inverse = vec![0; order.len()];
-                order.iter().enumerate().for_each(|(k, &axis)| inverse[axis as usize] = k as u32);
-                View::Permute(inverse)
-            }
+            View::Permute(order) => View::Permute(inverse(order)),
             View::Unsqueeze(axis) => View::Squeeze(*axis),
             View::Squeeze(axis) => View::Unsqueeze(*axis),
             View::Reshape(to) if merges(&at, to) => View::Reshape(at.clone()),

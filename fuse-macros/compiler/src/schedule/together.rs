@@ -12,9 +12,9 @@
 //!
 //! The values' gradient comes first, since the weights are not read again behind the rows.
 
-use super::buffers::touched;
+use super::buffers::{touched, touchers};
 use super::frame::dims_after;
-use super::views::normal;
+use super::views::{inverse, normal};
 use crate::plan::{BufId, Expr, FusedBack, Kernel, Kind, LeafSource, Matmul, Operand, Plan, Step, View};
 
 /// How many steps it is.
@@ -96,8 +96,7 @@ fn writer(plan: &Plan, buf: BufId) -> Option<usize> {
 
 /// The steps that read a buffer others have written.
 fn readers(plan: &Plan, buf: BufId) -> Vec<usize> {
-    let touches = |step: &usize| touched(&plan.steps[*step]).contains(&buf) && !step_writes(&plan.steps[*step], buf);
-    (0..plan.steps.len()).filter(touches).collect()
+    touchers(plan, buf).filter(|step| !step_writes(&plan.steps[*step], buf)).collect()
 }
 
 /// Whether all that these steps read is there before the first of them, or made by one of them.
@@ -174,8 +173,7 @@ fn lay_out(plan: &mut Plan, buf: BufId, order: &[u32]) {
     let ty = &mut plan.bufs[buf.0 as usize].ty;
     ty.dims = dims_after(&ty.dims, &[View::Permute(order.to_vec())]);
     let dims = ty.dims.clone();
-    let mut back = vec![0; order.len()];
-    (0..).zip(order).for_each(|(k, &axis)| back[axis as usize] = k);
+    let back = inverse(order);
     each_view(plan, |of, views| {
         if of == buf {
             views.insert(0, View::Permute(back.clone()));

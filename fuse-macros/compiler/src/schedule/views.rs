@@ -42,6 +42,13 @@ pub fn broadcast(from: &[Dim], to: &[Dim]) -> Vec<View> {
     if from == to { vec![] } else { vec![View::Expand(to.to_vec())] }
 }
 
+/// The order of axes that undoes another one.
+pub fn inverse(order: &[u32]) -> Vec<u32> {
+    let mut inverse = vec![0; order.len()];
+    (0..).zip(order).for_each(|(k, &axis)| inverse[axis as usize] = k);
+    inverse
+}
+
 /// The axis of a source that an axis of its view is, if the views between only move whole axes and it is one of them.
 pub fn source_axis(rank: usize, views: &[View], axis: usize) -> Option<usize> {
     let mut axes: Vec<Option<usize>> = (0..rank).map(Some).collect();

@@ -11,7 +11,7 @@ use crate::plan::{
     Buf, BufClass, BufId, Expr, Fused, FusedBack, FusedDrops, Kernel, LeafSource, Operand, Plan, Step, Stmt, StmtId,
     View, abi,
 };
-use crate::schedule::buffers::touched;
+use crate::schedule::buffers::touchers;
 use crate::schedule::frame::dims_after;
 use crate::schedule::together::{STEPS, exchange};
 use crate::schedule::views::normal;
@@ -200,11 +200,6 @@ fn unscaled(rows: Side<'_>, stored: StmtId, slope: StmtId, factor: (Side<'_>, St
     }
     let is_factor = |s: StmtId| rows.is_like(s, factor, never);
     if is_factor(b) { Some(a) } else { is_factor(a).then_some(b) }
-}
-
-/// The steps that have to do with a buffer.
-fn touchers(plan: &Plan, buf: BufId) -> impl Iterator<Item = usize> {
-    (0..plan.steps.len()).filter(move |&step| touched(&plan.steps[step]).contains(&buf))
 }
 
 /// An operand with its last two axes exchanged.
