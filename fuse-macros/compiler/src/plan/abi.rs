@@ -238,7 +238,7 @@ fn scalars(kernel: &Kernel) -> Vec<Arg> {
 }
 
 /// The random draws of a kernel, ascending.
-fn draws(kernel: &Kernel) -> Vec<u32> {
+pub fn draws(kernel: &Kernel) -> Vec<u32> {
     let mut draws: Vec<u32> = kernel
         .stmts
         .iter()

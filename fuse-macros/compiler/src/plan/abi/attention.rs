@@ -166,12 +166,7 @@ impl Variant {
         let heads = heads(axes);
         let tiles = heads * ceil_div(m, 2 * GROUP);
         if part == Part::Drops {
-            let is_there =
-                target.capability == 90 && [m, n, heads].iter().all(|&extent| extent > 0 && extent < 1 << 30);
-            let along = BATCH_AXES + 1;
-            let steps = axes.operands.iter().map(|operand| step(operand, along)).collect();
-            let walk = Walk::Attention { part, depth: 0, columns: 0, groups: 1, keys: 0, is_causal: fused.is_causal };
-            return is_there.then(|| Variant { steps, ..of_attention(part, walk, axes) });
+            return drawing(fused, axes, target);
         }
         let read = part.matrices().0.len();
         let bytes = matrices[0].bytes;
@@ -223,14 +218,11 @@ impl Variant {
         let Walk::Attention { part, depth, columns, groups, keys, .. } = self.walk else {
             unreachable!("only attention is launched as such")
         };
-        let Tiling { tiles, heads, .. } = tiling(part, groups, axes);
         let threads = GROUP_THREADS * (groups + 1);
         if part == Part::Drops {
-            let [m, n] = [axes.outer[BATCH_AXES], axes.outer[BATCH_AXES + 1]];
-            let words = heads * ceil_div(n, 32) * ceil_div(m, 2) * 2;
-            let blocks = ceil_div(words, i64::from(threads)) as u64;
-            return Launch { blocks, threads, shared: 0, scratch: vec![], counters: 0 };
+            return launch_drawing(axes, threads);
         }
+        let Tiling { tiles, heads, .. } = tiling(part, groups, axes);
         let blocks = (tiles * heads).min(i64::from(target.multiprocessors));
         let shared = match (part, element_bytes(axes)) {
             (part, 4) => shared_of_floats(part, groups, [depth, columns]),
@@ -238,6 +230,24 @@ impl Variant {
         };
         Launch { blocks: blocks as u64, threads, shared, scratch: vec![], counters: 2 }
     }
+}
+
+/// The variant of the kernel that draws what is dropped.
+fn drawing(fused: &Fused, axes: &Geometry, target: &Target) -> Option<Variant> {
+    let part = Part::Drops;
+    let extents = [axes.outer[BATCH_AXES], axes.outer[BATCH_AXES + 1], heads(axes)];
+    let is_there = target.capability == 90 && extents.iter().all(|&extent| extent > 0 && extent < 1 << 30);
+    let steps = axes.operands.iter().map(|operand| step(operand, BATCH_AXES + 1)).collect();
+    let walk = Walk::Attention { part, depth: 0, columns: 0, groups: 1, keys: 0, is_causal: fused.is_causal };
+    is_there.then(|| Variant { steps, ..of_attention(part, walk, axes) })
+}
+
+/// The grid of that kernel: a word of 32 keys a thread, for an even number of queries.
+fn launch_drawing(axes: &Geometry, threads: u32) -> Launch {
+    let [m, n] = [axes.outer[BATCH_AXES], axes.outer[BATCH_AXES + 1]];
+    let words = heads(axes) * ceil_div(n, 32) * ceil_div(m, 2) * 2;
+    let blocks = ceil_div(words, i64::from(threads)) as u64;
+    Launch { blocks, threads, shared: 0, scratch: vec![], counters: 0 }
 }
 
 /// The variant of a kernel over axes whose operands begin with those of its program.
@@ -257,7 +267,7 @@ fn element_bytes(axes: &Geometry) -> usize {
 /// barriers; in front of them what is needed to align them.
 fn shared_of_halves(part: Part, groups: u32, keys: u32, [depth, columns]: [u32; 2]) -> u32 {
     let (own, stages, beside) = match part {
-        Part::Drops => return 0,
+        Part::Drops => unreachable!("it has no matrices"),
         Part::Forward => (depth, STAGES, 0),
         Part::Queries => (depth + columns, STAGES_BACK, 0),
         Part::Keys => (depth + columns, STAGES_BACK, STAGES_BACK * keys * 8),

@@ -45,15 +45,10 @@ pub enum Way {
 }
 
 /// Ways of multiplying that are not for few rows.
-const TILES: [Way; 7] = [
-    Way::Thirds(192),
-    Way::Thirds(128),
-    Way::Halves(256),
-    Way::Halves(192),
-    Way::Halves(128),
-    Way::Product(LARGE_TILE),
-    Way::Product(SMALL_TILE),
-];
+fn ways_in_tiles() -> impl Iterator<Item = Way> {
+    let thirds = hopper::THIRDS.columns().map(Way::Thirds);
+    thirds.chain(hopper::HALVES.columns().map(Way::Halves)).chain([LARGE_TILE, SMALL_TILE].map(Way::Product))
+}
 
 /// Threads that may share a row.
 const TEAMS: [u32; 6] = [32, 64, 128, 256, 512, 1024];
@@ -112,7 +107,7 @@ impl Variant {
             Way::Thirds(columns) | Way::Halves(columns) => hopper::may_pay(axes, columns, target),
             _ => true,
         };
-        let ways = TILES.into_iter().filter(is_worth_it);
+        let ways = ways_in_tiles().filter(is_worth_it);
         let others = ways.filter_map(|way| Variant::of_product_candidate(epilogue, dtype, axes, target, way));
         let is_strip = matches!(best.walk, Walk::Strips { .. });
         distinct([best].into_iter().chain(others.filter(|_| !is_strip)))
@@ -134,10 +129,14 @@ impl Variant {
         };
         let fits = |tile: u32| tile == SMALL_TILE || tile == LARGE_TILE && hopper::bytes(axes) <= DType::F32.bytes();
         let walk = match (way, variant.walk) {
-            (Way::Thirds(columns), Walk::Thirds { left, right, .. }) if hopper::THIRDS.has(columns) => {
+            (Way::Thirds(columns), Walk::Thirds { left, right, .. })
+                if hopper::THIRDS.columns().any(|has| has == columns) =>
+            {
                 Walk::Thirds { columns, left, right }
             }
-            (Way::Halves(columns), Walk::Halves { left, right, .. }) if hopper::HALVES.has(columns) => {
+            (Way::Halves(columns), Walk::Halves { left, right, .. })
+                if hopper::HALVES.columns().any(|has| has == columns) =>
+            {
                 Walk::Halves { columns, left, right }
             }
             (Way::Product(tile), Walk::Product { left, right, .. }) if fits(tile) => {

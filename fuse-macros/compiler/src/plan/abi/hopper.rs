@@ -98,9 +98,9 @@ impl Tiles {
         Some(((left * most) as usize * (ROWS * columns * 4) as usize, left as usize * 8))
     }
 
-    /// Whether tiles may have so many columns.
-    pub(super) fn has(&self, columns: u32) -> bool {
-        self.columns.iter().any(|(has, ..)| *has == columns)
+    /// How many columns tiles may have.
+    pub(super) fn columns(&self) -> impl Iterator<Item = u32> {
+        self.columns.iter().map(|(columns, ..)| *columns)
     }
 
     /// Whether there is enough to do for most of a device.

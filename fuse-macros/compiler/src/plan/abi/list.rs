@@ -3,8 +3,8 @@
 //! The one argument of the kernel is a table of the arguments that each member would be launched with alone, and of the
 //! block behind its last one. Members must need the same variant of the text.
 
-use super::{Variant, may_fault};
-use crate::plan::{Expr, Kernel, Kind, Plan, Step};
+use super::{Variant, draws, may_fault};
+use crate::plan::{Kernel, Kind, Plan, Step};
 
 /// How many members a table may have room for; every number is a text of its own.
 pub const ROOMS: [usize; 3] = [8, 32, 128];
@@ -12,9 +12,7 @@ pub const ROOMS: [usize; 3] = [8, 32, 128];
 /// The kernel of a plan that can be launched for a list: a map that cannot fault, draws nothing and is no turn, alone in its plan.
 pub fn kernel(plan: &Plan) -> Option<&Kernel> {
     let [Step::Kernel(kernel)] = plan.steps.as_slice() else { return None };
-    let draws =
-        |kernel: &Kernel| kernel.stmts.iter().any(|stmt| matches!(stmt.expr, Expr::Uniform(..) | Expr::Normal(..)));
-    (kernel.kind == Kind::Map && !kernel.asks && !may_fault(kernel) && !draws(kernel)).then_some(kernel)
+    (kernel.kind == Kind::Map && !kernel.asks && !may_fault(kernel) && draws(kernel).is_empty()).then_some(kernel)
 }
 
 /// The room of the tables that so many members with arguments of `bytes` are launched with, if a kernel takes up to `most` bytes.
