@@ -43,7 +43,7 @@ impl Context {
     pub(super) fn set_condition(&self) -> Option<Function> {
         let program = Program { name: NAME, source: SOURCE, arch: "ptx", defines: &[], contract: false };
         let loaded: Result<Function> = self.functions.get_or_try_make(program.key(), || match &self.backend {
-            Backend::Real(real) => real.load(SOURCE.as_bytes(), NAME, self.facts().driver_version, [false; 2]),
+            Backend::Real(real) => real.load(self, SOURCE.as_bytes(), NAME, false),
             _ => Ok(Function::unloaded(NAME)),
         });
         loaded.inspect_err(|error| log::line(Topic::Launch, format_args!("no loops in graphs: {error}"))).ok()

@@ -124,8 +124,7 @@ impl Context {
         // A kernel may have several bodies, of which the variant has picked one.
         let own = own_text(source, entry);
         let waits = own.matches(WAITS).count() >= own.matches("__global__").count();
-        let waits = own.contains(WAITS) && waits;
-        real.load(code, entry, self.facts().driver_version, [waits, waits && self.starts_early()])
+        real.load(self, code, entry, own.contains(WAITS) && waits)
     }
 
     /// Launches `f` on the stream; `shared` is the dynamic shared memory of a block in bytes. An empty grid is no launch.
@@ -166,7 +165,7 @@ impl Context {
 
 impl Real {
     /// Loads a cubin for good and finds the kernel in it.
-    pub(super) fn load(&self, cubin: &[u8], entry: &str, driver_version: u32, early: [bool; 2]) -> Result<Function> {
+    pub(super) fn load(&self, context: &Context, cubin: &[u8], entry: &str, waits: bool) -> Result<Function> {
         self.make_current()?;
         let name = CString::new(entry).expect("the name of a kernel is an identifier");
         let (mut module, mut handle) = (std::ptr::null_mut(), std::ptr::null_mut());
@@ -178,9 +177,9 @@ impl Real {
         let (mut fixed, which) = (0, attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
         // SAFETY: the function is loaded and the driver writes one number.
         check(unsafe { sys::cuFuncGetAttribute(&mut fixed, which, handle) }, format_args!("inspect `{entry}`"))?;
-        let (fixed_shared, args_len) = (fixed.unsigned_abs(), args_len(handle, driver_version));
+        let (fixed_shared, args_len) = (fixed.unsigned_abs(), args_len(handle, context.facts().driver_version));
         let (entry, raised) = (entry.into(), AtomicBool::new(false));
-        let [waits, starts_early] = early;
+        let starts_early = waits && context.starts_early();
         Ok(Function(Arc::new(Loaded { entry, handle, fixed_shared, args_len, waits, starts_early, raised })))
     }
 

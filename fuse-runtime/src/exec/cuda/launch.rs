@@ -321,28 +321,25 @@ impl Prepared {
                     args.pointer_mut(matrices[*k as usize]);
                 }
                 // Behind the matrices of attention lie what its rows sum to, and what is kept of its weights.
-                Part::Open(Arg::Logs) => {
-                    args.pointer(matrices[matrices.len() - 3]);
+                Part::Open(arg @ (Arg::Logs | Arg::Sums | Arg::Kept)) => {
+                    args.pointer(matrices[matrices.len() - from_the_end(*arg)]);
                 }
-                Part::Open(Arg::LogsTo) => {
-                    args.pointer_mut(matrices[matrices.len() - 3]);
-                }
-                Part::Open(Arg::Sums) => {
-                    args.pointer(matrices[matrices.len() - 2]);
-                }
-                Part::Open(Arg::SumsTo) => {
-                    args.pointer_mut(matrices[matrices.len() - 2]);
-                }
-                Part::Open(Arg::Kept) => {
-                    args.pointer(matrices[matrices.len() - 1]);
-                }
-                Part::Open(Arg::KeptTo) => {
-                    args.pointer_mut(matrices[matrices.len() - 1]);
+                Part::Open(arg @ (Arg::LogsTo | Arg::SumsTo | Arg::KeptTo)) => {
+                    args.pointer_mut(matrices[matrices.len() - from_the_end(*arg)]);
                 }
                 Part::Open(arg) => push(&mut args, *arg, call, kernel, bound, beside),
             }
         }
         args
+    }
+}
+
+/// How far from the end the address stands of what attention has beside its matrices.
+fn from_the_end(arg: Arg) -> usize {
+    match arg {
+        Arg::Logs | Arg::LogsTo => 3,
+        Arg::Sums | Arg::SumsTo => 2,
+        _ => 1,
     }
 }
 

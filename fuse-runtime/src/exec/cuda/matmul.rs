@@ -125,6 +125,23 @@ pub(super) struct LibraryCalls {
     _bias: Option<RawTensor>,
 }
 
+impl LibraryCalls {
+    /// Finds out which of the library's algorithms are fastest.
+    pub(super) fn tune(&self, call: &CudaCall<'_>) -> Result<()> {
+        self.problems.iter().try_for_each(|problem| call.context.tune_product(problem))
+    }
+
+    /// Launches them; `false` if the library does not take the product.
+    pub(super) fn multiply(&self, call: &CudaCall<'_>) -> Result<bool> {
+        for problem in &self.problems {
+            if !call.context.matmul(problem)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
 /// One batch axis: its extent, and how far it moves in the operands and the result.
 #[derive(Clone, Copy)]
 struct BatchAxis {
@@ -163,15 +180,10 @@ impl Product {
     /// Multiplies with the library. `false` if it does not take the product, and nothing was launched.
     fn by_library(&self, call: &CudaCall<'_>, matmul: &Matmul, buffers: &mut Buffers<'_>) -> Result<bool> {
         let Some(calls) = self.library_calls(call, matmul, buffers)? else { return Ok(false) };
-        for problem in &calls.problems {
-            if call.tunes && !call.context.is_tracing() {
-                call.context.tune_product(problem)?;
-            }
-            if !call.context.matmul(problem)? {
-                return Ok(false);
-            }
+        if call.tunes && !call.context.is_tracing() {
+            calls.tune(call)?;
         }
-        Ok(true)
+        calls.multiply(call)
     }
 
     /// The calls of the library, each for the innermost batch axis; `None` if it cannot or would take many small ones.

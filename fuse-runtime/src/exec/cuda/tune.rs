@@ -43,7 +43,7 @@ type ClassKey = (usize, KernelId, String);
 const CLASSES: usize = 64;
 
 /// Copies begin as far from a multiple of this as what they are copies of.
-const ALIGN: u64 = 256;
+pub(super) const ALIGN: u64 = 256;
 
 impl<C: Copy> Fastest<C> {
     /// The fastest way, `Some(None)` for the usual one; `None` where that is not known.
@@ -229,10 +229,15 @@ impl Reach {
             return Ok(start);
         }
         let first = start - self.before;
-        let offset = first.wrapping_sub(buffer.ptr()) % ALIGN;
+        let place = place(buffer, first);
         if is_read {
-            buffer.context().copy(buffer.ptr() + offset, first, self.len)?;
+            buffer.context().copy(place, first, self.len)?;
         }
-        Ok(buffer.ptr() + offset + self.before)
+        Ok(place + self.before)
     }
+}
+
+/// Where in a buffer the copy of what lies at an address begins, see [`ALIGN`].
+pub(super) fn place(buffer: &Buffer, of: u64) -> u64 {
+    buffer.ptr() + of.wrapping_sub(buffer.ptr()) % ALIGN
 }

@@ -8,7 +8,7 @@ use super::bind::{Bound, bind};
 use super::call::CudaCall;
 use super::launch::Prepared;
 use super::matmul::{LibraryCalls, Product, target_of_products};
-use super::tune::Scratch;
+use super::tune::{ALIGN, Scratch, place};
 use crate::cuda::{Buffer, Clock};
 use crate::error::Result;
 use crate::exec::buffers::Buffers;
@@ -19,9 +19,6 @@ use fuse_compiler::plan::{Kernel, Matmul};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-/// Copies begin as far from a multiple of this as what they are copies of.
-const ALIGN: u64 = 256;
 
 /// What multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,7 +161,7 @@ impl<'p> ByLibrary<'p> {
         let (before, len) = ((out.layout().offset() - low) as i64 * size, (high - low + 1) as i64 * size);
         let buffer = Buffer::new(call.context, len as usize + ALIGN as usize)?;
         let start = out.address().wrapping_add_signed(-before);
-        let moved = (buffer.ptr() + start.wrapping_sub(buffer.ptr()) % ALIGN).wrapping_sub(start);
+        let moved = place(&buffer, start).wrapping_sub(start);
         let rest = match &matmul.lib.rest {
             None => None,
             Some(rest) => {
@@ -175,26 +172,16 @@ impl<'p> ByLibrary<'p> {
                 Some((rest, call.functions.prepare(call, rest, &bound.geometry)?, scratch))
             }
         };
+        calls.tune(call)?;
         for problem in &mut calls.problems {
-            call.context.tune_product(problem)?;
             problem.c.address = problem.c.address.wrapping_add(moved);
         }
         let ready = ByLibrary { calls, rest, _product: buffer };
-        Ok(ready.multiply(call)?.then_some(ready))
-    }
-
-    /// Whether the library did it.
-    fn multiply(&self, call: &CudaCall<'_>) -> Result<bool> {
-        for problem in &self.calls.problems {
-            if !call.context.matmul(problem)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        Ok(ready.calls.multiply(call)?.then_some(ready))
     }
 
     fn launch(&self, call: &CudaCall<'_>) -> Result<()> {
-        self.multiply(call)?;
+        self.calls.multiply(call)?;
         match &self.rest {
             Some((kernel, prepared, scratch)) => prepared.launch(call, kernel, &scratch.bound, &[]),
             None => Ok(()),
