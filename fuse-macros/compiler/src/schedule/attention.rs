@@ -8,6 +8,7 @@ mod fused;
 mod program;
 mod side;
 
+use super::buffers::takes_no_memory;
 use crate::plan::{
     Attention, BufClass, BufId, Fused, Kernel, Kind, Leaf, LeafSource, Level, Matmul, Plan, Step, Store,
 };
@@ -81,7 +82,7 @@ fn is_between(plan: &Plan, store: &Store, step: u32) -> bool {
     let buf = &plan.bufs[store.to.buf.0 as usize];
     buf.class == BufClass::Temp
         && buf.live == (step, step + 1)
-        && buf.donor.is_none()
+        && takes_no_memory(plan, buf)
         && store.to.views.is_empty()
         && store.scatter.is_none()
 }

@@ -1,6 +1,6 @@
 //! When buffers live, and which may take the memory of another.
 
-use crate::plan::{BufClass, BufId, Kernel, Kind, LeafSource, Level, Plan, Step};
+use crate::plan::{Buf, BufClass, BufId, Kernel, Kind, LeafSource, Level, Plan, Step};
 
 /// Fills in live ranges and donors.
 pub fn run(mut plan: Plan) -> Plan {
@@ -52,13 +52,23 @@ pub fn touched(step: &Step) -> Vec<BufId> {
     }
 }
 
+/// Whether a buffer takes its memory from none that an earlier step has filled.
+pub fn takes_no_memory(plan: &Plan, buf: &Buf) -> bool {
+    buf.donor.is_none_or(|donor| plan.bufs[donor.0 as usize].live.0 == buf.live.0)
+}
+
+/// The elementwise kernel that ends a step, where one does: it, or what follows the library's product.
+fn map_of(step: &Step) -> Option<&Kernel> {
+    let kernel = match step {
+        Step::Kernel(kernel) => Some(kernel),
+        Step::Matmul(matmul) => matmul.lib.rest.as_ref(),
+    };
+    kernel.filter(|kernel| kernel.kind == Kind::Map)
+}
+
 /// An elementwise kernel may write over a temporary it is the last to read, if every point reads only its own place.
 fn donate(plan: &mut Plan, step: u32) {
-    let Step::Kernel(kernel) = &plan.steps[step as usize] else { return };
-    if kernel.kind != Kind::Map {
-        return;
-    }
-    let kernel = kernel.clone();
+    let Some(kernel) = map_of(&plan.steps[step as usize]).cloned() else { return };
     let mut given: Vec<BufId> = Vec::new();
     for store in kernel.stores.iter().filter(|s| s.to.views.is_empty()) {
         let to = store.to.buf;

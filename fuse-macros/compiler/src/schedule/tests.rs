@@ -142,6 +142,21 @@ fn a_half_product_rounds_before_its_bias() {
     assert!(matmul.lib.bias.is_none() && matmul.lib.rest.is_some());
 }
 
+#[test]
+fn what_follows_a_product_of_the_library_is_done_in_its_place() {
+    let plan = plan(|g| {
+        let (x, w) = (g.input("x", DType::BF16, 2), g.input("w", DType::BF16, 2));
+        same(g, (x, 1), (w, 0));
+        let product = op(g, "matmul", &[x, w]);
+        let exp = op(g, "exp", &[product]);
+        vec![op(g, "relu", &[exp])]
+    });
+    let Step::Matmul(matmul) = &plan.steps[0] else { panic!("a matmul") };
+    let out = &plan.bufs[plan.outs[0].buf.0 as usize];
+    assert!(matmul.lib.rest.is_some());
+    assert_eq!(out.donor, Some(matmul.lib.product.buf));
+}
+
 /// What is saved of `gelu(x @ w)` in bf16 is the product, and not the slope of the gelu, which has twice the bytes.
 #[test]
 fn a_product_of_halves_is_stored_rather_than_floats_made_of_it() {

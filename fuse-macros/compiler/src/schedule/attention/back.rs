@@ -11,7 +11,7 @@ use crate::plan::{
     Buf, BufClass, BufId, Expr, Fused, FusedBack, FusedDrops, Kernel, LeafSource, Operand, Plan, Step, Stmt, StmtId,
     View, abi,
 };
-use crate::schedule::buffers::touchers;
+use crate::schedule::buffers::{takes_no_memory, touchers};
 use crate::schedule::frame::dims_after;
 use crate::schedule::together::{STEPS, exchange};
 use crate::schedule::views::normal;
@@ -125,7 +125,7 @@ impl Back {
         let stored = scores.epilogue.stores.iter().chain(&weights.stores);
         stored.map(|store| store.to.buf).chain([self.of_weights, self.of_scores]).all(|id| {
             let buf = &plan.bufs[id.0 as usize];
-            let is_inner = buf.class == BufClass::Temp && buf.donor.is_none();
+            let is_inner = buf.class == BufClass::Temp && takes_no_memory(plan, buf);
             is_inner && touchers(plan, id).all(|step| self.is_one(step, &forward))
         })
     }
