@@ -273,7 +273,7 @@ fn products(matmul: &Matmul) -> Vec<Variant> {
         ..of(0, Lie::Apart, Lie::Apart, vec, Step::Next, false)
     };
     let thirds = |columns, left, right, vec, step, wide| Variant {
-        walk: Walk::Thirds { columns, left, right },
+        walk: Walk::Thirds { columns, shares: vec == 4 || vec == 1, left, right },
         ..of(0, left, right, vec, step, wide)
     };
     let mut few = vec![];

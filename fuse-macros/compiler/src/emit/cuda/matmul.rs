@@ -62,7 +62,7 @@ fn thirds(w: &mut Writer, scope: &Scope<'_>, matmul: &Matmul) {
     let roles = Roles {
         columns: "THIRDS",
         class: "fuse_thirds<THIRDS, LEFT, RIGHT>",
-        tiles: "for (fuse_shares<tile::Part, 2 * tile::DEPTH> share(shape, parts); share.more(); share.next())",
+        tiles: "for (fuse_shares<tile::Part, 2 * tile::DEPTH, SHARES> share(shape, parts); share.more(); share.next())",
         tile: "share.tile",
         fed: &[right],
         multiplied: &[left, right],

@@ -9,7 +9,7 @@ use crate::plan::{Expr, Kernel, LeafSource, Level, Phases, Plan, StmtId};
 use crate::types::DType;
 
 /// What the text and its helpers use themselves, C++ keywords, and CUDA functions that op texts may call.
-const RESERVED: &str = "RANK INNER_RANK VEC IDX TEAM ITEMS WHOLE STREAM SPLIT TILE FEW PASSES ACROSS DOWN KEPT LEGS LEFT RIGHT THREADS GROUPS UNROLL THIRDS HALVES LIST part work turn piece value first access accesses at live row rows lane len \
+const RESERVED: &str = "RANK INNER_RANK VEC IDX TEAM ITEMS WHOLE STREAM SPLIT TILE FEW PASSES ACROSS DOWN KEPT LEGS LEFT RIGHT THREADS GROUPS UNROLL THIRDS HALVES SHARES LIST part work turn piece value first access accesses at live row rows lane len \
     outer inner u v e i j k m n base block blocks chunk chunks counters fault call seed list member item column columns tile tiles product shape left right \
     start end batch of_queries of_keys of_values of_result of_queries_strides of_keys_strides of_values_strides of_result_strides \
     of_gradient of_gradient_strides of_gradient_of_queries of_gradient_of_queries_strides of_gradient_of_keys of_gradient_of_keys_strides \

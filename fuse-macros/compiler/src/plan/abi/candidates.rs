@@ -132,7 +132,7 @@ impl Variant {
             (Way::Thirds(columns), Walk::Thirds { left, right, .. })
                 if hopper::THIRDS.columns().any(|has| has == columns) =>
             {
-                Walk::Thirds { columns, left, right }
+                Walk::Thirds { columns, shares: hopper::THIRDS.is_shared(columns, axes, target), left, right }
             }
             (Way::Halves(columns), Walk::Halves { left, right, .. })
                 if hopper::HALVES.columns().any(|has| has == columns) =>

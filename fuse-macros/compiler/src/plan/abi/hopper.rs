@@ -89,6 +89,11 @@ impl Tiles {
         fits.then(time).filter(|shared| shared * 100 < self.whole(columns, axes, target) * WORTH_SHARING)
     }
 
+    /// Whether blocks should share tiles.
+    pub(super) fn is_shared(&self, columns: u32, axes: &Geometry, target: &Target) -> bool {
+        self.shared(columns, axes, target).is_some()
+    }
+
     /// The parts and counters of tiles that are shared, in bytes and as a number.
     fn parts(&self, columns: u32, axes: &Geometry, target: &Target) -> Option<(usize, usize)> {
         self.shared(columns, axes, target)?;
@@ -163,11 +168,11 @@ pub fn pays_in_halves(
     (is_odd || multiplied < MOST_MULTIPLIED * passed) && taken < multiplied + passed
 }
 
-/// One block a multiprocessor, which takes tiles in turn and shares the last ones with others.
-pub(super) fn launch_thirds(axes: &Geometry, columns: u32, target: &Target) -> Launch {
+/// One block a multiprocessor, which takes tiles in turn and may share the last ones with others.
+pub(super) fn launch_thirds(axes: &Geometry, columns: u32, shares: bool, target: &Target) -> Launch {
     let shared = thirds_shared(columns);
     let whole = launch(axes, columns, shared, target);
-    let Some((parts, counters)) = THIRDS.parts(columns, axes, target) else {
+    let Some((parts, counters)) = THIRDS.parts(columns, axes, target).filter(|_| shares) else {
         return Launch { scratch: vec![(PARTS, 0)], ..whole };
     };
     Launch { blocks: target.multiprocessors.into(), scratch: vec![(PARTS, parts)], counters, ..whole }
@@ -200,7 +205,8 @@ impl Variant {
         };
         let whole = |lie: Lie| if axes.len() % PACK == 0 { lie } else { Lie::Apart };
         let (columns, _) = THIRDS.best(axes, target);
-        Variant { walk: Walk::Thirds { columns, left: whole(left), right: whole(right) }, ..self }
+        let shares = THIRDS.is_shared(columns, axes, target);
+        Variant { walk: Walk::Thirds { columns, shares, left: whole(left), right: whole(right) }, ..self }
     }
 
     /// The variant of a product of halves in plain tiles on these tensor cores, if the device has them and operands lie in runs.
@@ -294,7 +300,7 @@ mod tests {
         assert_eq!(parts([4096; 3]), None);
         assert_eq!(parts([128 * 132, 192, 4096]), None);
         assert_eq!(parts([768, 768, 128]), None);
-        let launch = launch_thirds(&axes_of(1, [768, 768, 4096]), 192, &H200);
+        let launch = launch_thirds(&axes_of(1, [768, 768, 4096]), 192, true, &H200);
         assert_eq!((launch.blocks, launch.counters), (132, 192));
     }
 

@@ -73,7 +73,7 @@ impl Variant {
     /// The grid of a matmul template, for the axes of [`Variant::product`].
     pub fn launch_product(&self, axes: &Geometry, target: &Target) -> Launch {
         match self.walk {
-            Walk::Thirds { columns, .. } => hopper::launch_thirds(axes, columns, target),
+            Walk::Thirds { columns, shares, .. } => hopper::launch_thirds(axes, columns, shares, target),
             Walk::Product { tile, .. } => {
                 let blocks = tiles(axes, [tile; 2]) as u64;
                 Launch { blocks, threads: 2 * tile, shared: 0, scratch: vec![], counters: 0 }

@@ -36,7 +36,9 @@ impl Variant {
         let (domain, reduced) = (kernel.domain.len(), kernel.reduced as usize);
         let walk = match self.walk {
             Walk::Product { tile, .. } => Walk::Product { tile, left: Lie::Apart, right: Lie::Apart },
-            Walk::Thirds { columns, .. } => Walk::Thirds { columns, left: Lie::Apart, right: Lie::Apart },
+            Walk::Thirds { columns, shares, .. } => {
+                Walk::Thirds { columns, shares, left: Lie::Apart, right: Lie::Apart }
+            }
             Walk::Strips { .. } => Walk::Strips { rows: FEW_ROWS, right: Lie::Apart },
             Walk::Keep { .. } => Walk::Stream { team: THREADS },
             walk => walk,
@@ -118,8 +120,12 @@ impl Variant {
             (Walk::Product { tile: own, left: l, right: r }, Walk::Product { tile, left, right }) => {
                 Walk::Product { tile: own.min(tile), left: lie(l, left), right: lie(r, right) }
             }
-            (Walk::Thirds { columns: own, left: l, right: r }, Walk::Thirds { columns, left, right }) => {
-                Walk::Thirds { columns: own.min(columns), left: lie(l, left), right: lie(r, right) }
+            (
+                Walk::Thirds { columns: own, shares: one, left: l, right: r },
+                Walk::Thirds { columns, shares, left, right },
+            ) => {
+                let (left, right) = (lie(l, left), lie(r, right));
+                Walk::Thirds { columns: own.min(columns), shares: one || shares, left, right }
             }
             (Walk::Halves { columns: own, left, right }, Walk::Halves { columns, .. }) => {
                 Walk::Halves { columns: own.min(columns), left, right }

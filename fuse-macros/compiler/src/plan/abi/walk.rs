@@ -66,6 +66,8 @@ pub enum Walk {
     Thirds {
         /// Columns of a tile, of 128 rows.
         columns: u32,
+        /// Whether blocks can share a tile.
+        shares: bool,
         /// How the left operand lies.
         left: Lie,
         /// How the right operand lies.

@@ -1,7 +1,7 @@
 // What a block computes of a product, STEP inner positions at a time. Each takes whole tiles in turn as long as there is one for all of
 // them; what remains they share: of all steps of the last tiles one block has as many as any other, so that no multiprocessor
 // waits for the others (Osama et al., "Stream-K", 2023). Without memory for parts of tiles all are taken whole.
-template <class PART, int STEP> struct fuse_shares {
+template <class PART, int STEP, bool SHARED> struct fuse_shares {
     float* parts;
     // The next whole tile and how many those are, steps of the others from the next one to the end of this block's, all of them, and
     // those of a tile.
@@ -76,4 +76,15 @@ template <class PART, int STEP> struct fuse_shares {
         }
         return true;
     }
+};
+
+// Where sharing does not pay there is no text for it: it takes ptxas as long as all else, and products a twentieth longer.
+template <class PART, int STEP> struct fuse_shares<PART, STEP, false> {
+    unsigned tile, count;
+
+    __device__ __forceinline__ fuse_shares(const fuse_shape& shape, float*) : tile(blockIdx.x), count(PART::count(shape)) {}
+    __device__ __forceinline__ bool more() const { return tile < count; }
+    __device__ __forceinline__ void next() { tile += gridDim.x; }
+    template <class T> __device__ __forceinline__ const fuse_side<T>& of(const fuse_side<T>& side) const { return side; }
+    template <int N> __device__ __forceinline__ bool settle(float (&)[N], unsigned*) const { return true; }
 };
