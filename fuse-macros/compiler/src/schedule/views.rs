@@ -65,7 +65,7 @@ pub fn source_axis(rank: usize, views: &[View], axis: usize) -> Option<usize> {
     axes[axis]
 }
 
-/// Drops views that change nothing and joins neighbours, so that equal accesses are equal chains.
+/// Drops views that change nothing, joins neighbours and moves axes before they are broadcast, so that equal accesses are equal chains.
 pub fn normal(dims: &[Dim], views: &[View]) -> Vec<View> {
     let mut out: Vec<View> = Vec::new();
     let mut at = dims.to_vec();
@@ -77,12 +77,27 @@ pub fn normal(dims: &[Dim], views: &[View]) -> Vec<View> {
             View::Slice { start, step, .. } => next == at && *start == Dim::Const(0) && *step == 1,
             _ => false,
         };
-        if !idle {
-            join(&mut out, view.clone());
+        if idle {
+            at = next;
+            continue;
+        }
+        match (out.pop(), view) {
+            (Some(View::Expand(wide)), View::Permute(order)) if rank_behind(dims, &out) == wide.len() => {
+                join(&mut out, View::Permute(order.clone()));
+                join(&mut out, View::Expand(order.iter().map(|&axis| wide[axis as usize].clone()).collect()));
+            }
+            (last, view) => {
+                out.extend(last);
+                join(&mut out, view.clone());
+            }
         }
         at = next;
     }
     out
+}
+
+fn rank_behind(dims: &[Dim], views: &[View]) -> usize {
+    super::frame::dims_after(dims, views).len()
 }
 
 fn join(out: &mut Vec<View>, view: View) {

@@ -206,20 +206,36 @@ fn weights_that_are_no_multiples_of_a_softmax_stay_in_steps() {
     });
 }
 
+/// What a function with gradients in a file of the benchmarks becomes.
+fn emitted(text: &str, name: &str) -> String {
+    let file: syn::File = syn::parse_str(text).unwrap();
+    let function = file.items.into_iter().find_map(|item| match item {
+        syn::Item::Fn(function) if function.sig.ident == name => Some(function),
+        _ => None,
+    });
+    let mut function = function.expect("the benchmark has such a function");
+    let is_compile = |attr: &syn::Attribute| attr.path().is_ident("compile");
+    let attribute = function.attrs.iter().position(is_compile).map(|at| function.attrs.remove(at));
+    let Some(syn::Meta::List(list)) = attribute.map(|attr| attr.meta) else { panic!("it has options") };
+    let function = quote::ToTokens::into_token_stream(function);
+    let emitted = fuse_compiler::pipeline::compile(list.tokens, function).to_string();
+    assert!(!emitted.contains("compile_error"), "{emitted}");
+    emitted
+}
+
+fn goes_back_in_kernels(emitted: &str) -> bool {
+    emitted.contains("fuse_attention_dq") && emitted.contains("fuse_attention_dkv")
+}
+
 /// The transformer block of the benchmarks, as it stands there, walks back through its attention in kernels.
 #[test]
 fn a_block_of_the_benchmarks_is_compiled() {
-    let text = include_str!("../../../../benches/workloads/functions.rs");
-    let functions: syn::File = syn::parse_str(text).unwrap();
-    let block = functions.items.into_iter().find_map(|item| match item {
-        syn::Item::Fn(function) if function.sig.ident == "block_train" => Some(function),
-        _ => None,
-    });
-    let mut block = block.expect("the benchmark has such a function");
-    let is_compile = |attr: &syn::Attribute| attr.path().is_ident("compile");
-    let attribute = block.attrs.iter().position(is_compile).map(|at| block.attrs.remove(at));
-    let Some(syn::Meta::List(list)) = attribute.map(|attr| attr.meta) else { panic!("it has options") };
-    let emitted = fuse_compiler::pipeline::compile(list.tokens, quote::ToTokens::into_token_stream(block)).to_string();
-    assert!(!emitted.contains("compile_error"), "{emitted}");
-    assert!(emitted.contains("fuse_attention_dq") && emitted.contains("fuse_attention_dkv"), "in steps");
+    assert!(goes_back_in_kernels(&emitted(include_str!("../../../../benches/workloads/functions.rs"), "block_train")));
+}
+
+/// Keys that are broadcast to a group of heads are seen under other views on the way back. Their gradients are sums over the group.
+#[test]
+fn heads_that_share_keys_go_back_in_kernels() {
+    let text = include_str!("../../../../benches/attention/inputs.rs");
+    assert!(["grouped", "grouped_causal"].iter().all(|name| goes_back_in_kernels(&emitted(text, name))));
 }

@@ -224,7 +224,7 @@ impl Variant {
         }
         let Tiling { tiles, heads, .. } = tiling(part, groups, axes);
         let blocks = (tiles * heads).min(i64::from(target.multiprocessors));
-        let shared = match (part, element_bytes(axes)) {
+        let shared = match (part, element_bytes(part, axes)) {
             (part, 4) => shared_of_floats(part, groups, [depth, columns]),
             (part, _) => shared_of_halves(part, groups, keys, [depth, columns]),
         };
@@ -258,9 +258,9 @@ fn of_attention(part: Part, walk: Walk, axes: &Geometry) -> Variant {
     Variant { outer: axes.outer.len(), inner: 0, vec: 1, steps, wide: program.is_wide(), walk }
 }
 
-/// Bytes of an element of the matrices, of which the last operand is one.
-fn element_bytes(axes: &Geometry) -> usize {
-    axes.operands.last().map_or(0, |matrix| matrix.bytes)
+/// Bytes of an element of the matrices that a kernel reads; it may write others, gradients that are summed before they are rounded.
+fn element_bytes(part: Part, axes: &Geometry) -> usize {
+    axes.operands[axes.operands.len() - part.count()..].first().map_or(0, |matrix| matrix.bytes)
 }
 
 /// Rows that a block has for good, rings of blocks of those it goes through, and values that lie beside them. Behind them lie
@@ -289,15 +289,15 @@ fn shared_of_floats(part: Part, groups: u32, [depth, columns]: [u32; 2]) -> u32 
 /// The kernel's `fuse_attention_shape` ([`Arg::Attention`]), aligned to 8 bytes.
 pub fn attention_shape(variant: &Variant, axes: &Geometry, target: &Target) -> Vec<u8> {
     let extents = axes.outer.iter().chain(&axes.inner);
-    let (tiling, is_causal) = match variant.walk {
-        Walk::Attention { part, groups, is_causal, .. } => (tiling(part, groups, axes), is_causal),
+    let (part, tiling, is_causal) = match variant.walk {
+        Walk::Attention { part, groups, is_causal, .. } => (part, tiling(part, groups, axes), is_causal),
         walk => {
             let (warps, is_causal) = Warps::of(walk).expect("only attention has such a shape");
-            (warps.tiling(axes, target), is_causal)
+            (Part::Forward, warps.tiling(axes, target), is_causal)
         }
     };
     let Tiling { tiles, heads, splits, folded } = tiling;
-    let counts = [tiles, heads, section(axes, heads, is_causal), splits, folded, 0];
+    let counts = [tiles, heads, section(part, axes, heads, is_causal), splits, folded, 0];
     let bytes = extents.flat_map(|extent| extent.to_ne_bytes());
     bytes.chain(counts.into_iter().flat_map(|count| (count as i32).to_ne_bytes())).collect()
 }
@@ -328,8 +328,8 @@ pub(super) fn heads(axes: &Geometry) -> i64 {
 
 /// How many heads are worked on at a time: where the number of keys differs from tile to tile, as many as the cache holds, else
 /// one after the other.
-fn section(axes: &Geometry, heads: i64, is_causal: bool) -> i64 {
-    let bytes = element_bytes(axes) as i64 * axes.outer[BATCH_AXES + 1] * axes.inner.iter().sum::<i64>();
+fn section(part: Part, axes: &Geometry, heads: i64, is_causal: bool) -> i64 {
+    let bytes = element_bytes(part, axes) as i64 * axes.outer[BATCH_AXES + 1] * axes.inner.iter().sum::<i64>();
     if is_causal { (SECTION / bytes.max(1)).clamp(1, heads.max(1)) } else { 1 }
 }
 
@@ -486,7 +486,7 @@ mod tests {
     fn heads_whose_tiles_differ_share_the_cache() {
         let axes = heads(4096, 4096, 128, 0);
         assert_eq!(tiling(Part::Forward, 2, &axes), Tiling { tiles: 32, heads: 96, splits: 1, folded: 1 });
-        assert_eq!([false, true].map(|is_causal| section(&axes, 96, is_causal)), [1, 16]);
+        assert_eq!([false, true].map(|is_causal| section(Part::Forward, &axes, 96, is_causal)), [1, 16]);
         let shape = attention_shape(&variant(&axes).expect("it has a kernel"), &axes, &H200);
         assert_eq!(shape.len(), 7 * 8 + 6 * 4);
     }

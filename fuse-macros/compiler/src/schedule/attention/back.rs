@@ -111,11 +111,13 @@ impl Back {
         });
         let dtype = |buf: BufId| plan.bufs[buf.0 as usize].ty.dtype;
         let kept = dtype(result.lib.product.buf) == result.dtype && dtype(gradient.buf) == result.dtype;
+        // One kernel writes both; where heads of queries share one of keys, in floats, which are summed before they are rounded.
+        let alike_written = dtype(keys.lib.product.buf) == dtype(values.lib.product.buf);
         let dense = of_weights.lib.product.views.is_empty()
             && of_weights.lib.rest.is_none()
             && of_scores.to.views.is_empty()
             && rows.domain == weights.domain;
-        (alike && one_kind && kept && dense && back.is_closed(plan, fused)).then_some(back)
+        (alike && one_kind && kept && alike_written && dense && back.is_closed(plan, fused)).then_some(back)
     }
 
     /// Whether nobody but these steps and those forward has to do with the matrices of weights and their gradients.
