@@ -450,7 +450,12 @@ fn check_training(dtype: DType, extents: Extents, masked: Mask, trained: Trained
         (0..).zip(matrices).map(|(k, (dims, lie))| heads_of(|dims| sample(dtype, dims, k), dims, lie)).collect();
     inputs.splice(3..3, mask(dtype, masked, extents));
     let what = format!("{dtype:?} {extents:?} {masked:?} {trained:?} {lie:?}");
-    compare_training(dtype, extents, (masked, trained), &inputs, &what, |want| {
+    compare_gradients(dtype, |dtype| training(dtype, extents, masked, trained), &inputs, &what);
+}
+
+/// Compares with as much room as the largest elements of a result leave.
+fn compare_gradients(dtype: DType, case_of: impl Fn(DType) -> Case, inputs: &[RawTensor], what: &str) {
+    compare_training(dtype, case_of, inputs, what, |want| {
         // What cancels (one key: the gradient of its score is 0) is as exact as what it is the difference of.
         let most: Vec<f64> = want.iter().map(|x| largest(&values(x))).collect();
         let least = most.iter().copied().fold(0.0, f64::max) / 32.0;
@@ -468,18 +473,17 @@ type Room = Box<dyn Fn(usize, usize) -> f64>;
 
 fn compare_training(
     dtype: DType,
-    extents: Extents,
-    (masked, trained): (Mask, Trained),
+    case_of: impl Fn(DType) -> Case,
     inputs: &[RawTensor],
     what: &str,
     room: impl Fn(&[RawTensor]) -> Room,
 ) {
-    let case = training(dtype, extents, masked, trained);
+    let case = case_of(dtype);
     let program = program(&case);
     let Ok(cuda) = Device::cuda(0) else { return };
     let wide = |x: &RawTensor| if x.dtype() == Bool { x.clone() } else { widened(x) };
     let wide: Vec<RawTensor> = inputs.iter().map(wide).collect();
-    let exact = training(F32, extents, masked, trained);
+    let exact = case_of(F32);
     let draws = |run: &dyn Fn() -> Vec<RawTensor>| Generator::new(7).scope(run);
     let want = draws(&|| call(&exact, &exact.program(), &wide, Device::cpu()).unwrap());
     let room = room(&want);
@@ -527,6 +531,30 @@ fn gradients_over_sizes_and_drops() {
     for (k, extents) in sizes.into_iter().enumerate() {
         let (dtype, lie) = ([BF16, F16][k % 2], [Lie::Dense, Lie::Projected][k % 2]);
         check_training(dtype, extents, Mask::None, (Form::Written, [0.1, 0.0][k / 2 % 2]), lie);
+    }
+}
+
+/// Attention in which all heads have the same keys and values, and its gradients.
+fn grouped(dtype: DType, [b, h, m, n, depth, columns]: Extents, causal: bool) -> Case {
+    let inputs: [(DType, &[usize]); 3] =
+        [(dtype, &[b, h, m, depth]), (dtype, &[b, n, depth]), (dtype, &[b, n, columns])];
+    let mut case = Case::new(&inputs, |g, x| {
+        let [k, v] = [x[1], x[2]].map(|x| op(g, "unsqueeze", &[x], &[Attr::Int(1)]));
+        vec![op(g, "scaled_dot_product_attention", &[x[0], k, v], &[Attr::Bool(causal)])]
+    });
+    case.graph = autodiff::run(case.graph, &Request { wrt: vec![0, 1, 2], seeds: vec![Seed::Input] });
+    case.inputs.push((dtype, vec![b, h, m, columns]));
+    case
+}
+
+#[test]
+fn gradients_of_heads_that_share_keys() {
+    let rows = [[2, 4, 140, 270, 64, 64], [1, 3, 65, 65, 128, 128], [3, 2, 200, 64, 32, 64]];
+    for ((k, extents), dtype) in rows.into_iter().enumerate().zip([BF16, F16, F32]) {
+        let (case_of, what) = (|dtype| grouped(dtype, extents, k < 2), format!("{dtype:?} {extents:?}"));
+        let inputs = case_of(dtype).inputs;
+        let inputs: Vec<RawTensor> = (0..).zip(&inputs).map(|(k, (dtype, dims))| sample(*dtype, dims, k)).collect();
+        compare_gradients(dtype, case_of, &inputs, &what);
     }
 }
 
@@ -604,11 +632,18 @@ fn gradients_of_floats_that_parts_do_not_hold() {
     });
     let inputs = [queries, keys, of_values, gradient];
     let trained = (Form::Written, 0.0);
-    compare_training(F32, extents, (Mask::None, trained), &inputs, "values that parts do not hold", move |want| {
-        let most: Vec<Vec<f64>> = want.iter().map(|x| values(x).chunks(x.numel() / h).map(largest).collect()).collect();
-        let lengths: Vec<usize> = want.iter().map(|x| x.numel() / h).collect();
-        Box::new(move |result, i| 256.0 * 2f64.powi(-24) * most[result][i / lengths[result]] + 1e-42)
-    });
+    compare_training(
+        F32,
+        |dtype| training(dtype, extents, Mask::None, trained),
+        &inputs,
+        "values that parts do not hold",
+        move |want| {
+            let most: Vec<Vec<f64>> =
+                want.iter().map(|x| values(x).chunks(x.numel() / h).map(largest).collect()).collect();
+            let lengths: Vec<usize> = want.iter().map(|x| x.numel() / h).collect();
+            Box::new(move |result, i| 256.0 * 2f64.powi(-24) * most[result][i / lengths[result]] + 1e-42)
+        },
+    );
 }
 
 /// Scores that are rounded to hundredths are rounded alike on both ways, so the largest one's weight is 1.
@@ -628,11 +663,17 @@ fn gradients_of_values_under_large_scores() {
             .map(|(rows, wide)| sample(dtype, &[b, h, rows, wide], wide as u64));
         let inputs = [large.unwrap(), keys, of_values, gradient];
         let trained = (Form::Op(false), 0.0);
-        compare_training(dtype, extents, (Mask::None, trained), &inputs, "large scores", move |want| {
-            let unit = if dtype == F32 { 2f64.powi(-18) } else { 2f64.powi(-6) };
-            let most = [largest(&values(&want[0])), f64::INFINITY, f64::INFINITY, largest(&values(&want[3]))];
-            Box::new(move |result, _| unit * most[result])
-        });
+        compare_training(
+            dtype,
+            |dtype| training(dtype, extents, Mask::None, trained),
+            &inputs,
+            "large scores",
+            move |want| {
+                let unit = if dtype == F32 { 2f64.powi(-18) } else { 2f64.powi(-6) };
+                let most = [largest(&values(&want[0])), f64::INFINITY, f64::INFINITY, largest(&values(&want[3]))];
+                Box::new(move |result, _| unit * most[result])
+            },
+        );
     }
 }
 
