@@ -342,17 +342,21 @@ template <int N, int STEP> struct fuse_draw {
         counter = wanted;
     }
 
-    // At element i, which is point v of the access.
-    __device__ __forceinline__ float uniform(long long i, int v)
+    // The word of element i, which is point v of the access.
+    __device__ __forceinline__ unsigned word(long long i, int v)
     {
         if (IS_RUN && v == 0) {
             meet(i);
             if (!together) meet_apart(i);
         }
         if (!IS_RUN) meet_alone(i);
-        const unsigned word = IS_RUN ? words[v / 4][v % 4] : pick(words[0], (int)(i & 3));
-        return (float)(word >> 8) * 5.9604644775390625e-08f;
+        return IS_RUN ? words[v / 4][v % 4] : pick(words[0], (int)(i & 3));
     }
+
+    __device__ __forceinline__ float uniform(long long i, int v) { return (float)(word(i, v) >> 8) * 5.9604644775390625e-08f; }
+
+    // Whether that number is at least one whose word is the least there is.
+    __device__ __forceinline__ bool reaches(long long i, int v, unsigned least) { return word(i, v) >= least; }
 
     // Box-Muller over a pair of words in double: even elements take the cosine, odd ones the sine.
     __device__ __forceinline__ float normal(long long i, int v)
@@ -2964,8 +2968,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
                 const float cast2 = fuse_rounded<fuse_bf16>(div);
                 const float cast3 = cast2;
                 const long long position = position_row + fuse_along<RANK, STEP_1>(e + v, inner, position_strides);
-                const float uniform = (float)draw0.uniform(position, v);
-                const bool ge = uniform >= 0.1f;
+                const bool ge = draw0.reaches(position, v, 0x19999a00u);
                 const float cast4 = fuse_cast<float>(ge);
                 const float mul2 = cast4 * 1.1111112f;
                 const float mul3 = cast3 * mul2;
@@ -3180,8 +3183,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
                         const float cast2 = fuse_rounded<fuse_bf16>(div);
                         const float cast3 = cast2;
                         const long long position = position_row + fuse_along<RANK, STEP_1>(e + v, inner, position_strides);
-                        const float uniform = (float)draw0.uniform(position, v);
-                        const bool ge = uniform >= 0.1f;
+                        const bool ge = draw0.reaches(position, v, 0x19999a00u);
                         const float cast4 = fuse_cast<float>(ge);
                         const float mul2 = cast4 * 1.1111112f;
                         const float mul3 = cast3 * mul2;
@@ -3225,8 +3227,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
                         const float cast2 = fuse_rounded<fuse_bf16>(div);
                         const float cast3 = cast2;
                         const long long position = position_row + fuse_along<RANK, STEP_1>(e + v, inner, position_strides);
-                        const float uniform = (float)draw0.uniform(position, v);
-                        const bool ge = uniform >= 0.1f;
+                        const bool ge = draw0.reaches(position, v, 0x19999a00u);
                         const float cast4 = fuse_cast<float>(ge);
                         const float mul2 = cast4 * 1.1111112f;
                         const float mul3 = cast3 * mul2;
@@ -3366,8 +3367,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
                         const float cast2 = fuse_rounded<fuse_bf16>(div);
                         const float cast3 = cast2;
                         const long long position = position_row + fuse_along<RANK, STEP_1>(e + v, inner, position_strides);
-                        const float uniform = (float)draw0.uniform(position, v);
-                        const bool ge = uniform >= 0.1f;
+                        const bool ge = draw0.reaches(position, v, 0x19999a00u);
                         const float cast4 = fuse_cast<float>(ge);
                         const float mul2 = cast4 * 1.1111112f;
                         const float mul3 = cast3 * mul2;
@@ -3719,8 +3719,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
                 const float cast29 = fuse_to_compute(cast29_in[i][v]);
                 const float cast2 = cast29;
                 const long long position = position_row + fuse_along<RANK, STEP_2>(e + v, inner, position_strides);
-                const float uniform = (float)draw0.uniform(position, v);
-                const bool ge = uniform >= 0.1f;
+                const bool ge = draw0.reaches(position, v, 0x19999a00u);
                 const float cast3 = fuse_cast<float>(ge);
                 const float mul = cast3 * 1.1111112f;
                 const float mul2 = cast2 * mul;
@@ -3836,8 +3835,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
                         const float cast29 = fuse_to_compute(cast29_in[i][v]);
                         const float cast2 = cast29;
                         const long long position = position_row + fuse_along<RANK, STEP_2>(e + v, inner, position_strides);
-                        const float uniform = (float)draw0.uniform(position, v);
-                        const bool ge = uniform >= 0.1f;
+                        const bool ge = draw0.reaches(position, v, 0x19999a00u);
                         const float cast3 = fuse_cast<float>(ge);
                         const float mul = cast3 * 1.1111112f;
                         const float mul2 = cast2 * mul;
@@ -3878,8 +3876,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
                         const float cast29 = fuse_to_compute(cast29_in[i][v]);
                         const float cast2 = cast29;
                         const long long position = position_row + fuse_along<RANK, STEP_2>(e + v, inner, position_strides);
-                        const float uniform = (float)draw0.uniform(position, v);
-                        const bool ge = uniform >= 0.1f;
+                        const bool ge = draw0.reaches(position, v, 0x19999a00u);
                         const float cast3 = fuse_cast<float>(ge);
                         const float mul = cast3 * 1.1111112f;
                         const float mul2 = cast2 * mul;
@@ -3924,8 +3921,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
                         const float cast29 = fuse_to_compute(cast29_in[i][v]);
                         const float cast2 = cast29;
                         const long long position = position_row + fuse_along<RANK, STEP_2>(e + v, inner, position_strides);
-                        const float uniform = (float)draw0.uniform(position, v);
-                        const bool ge = uniform >= 0.1f;
+                        const bool ge = draw0.reaches(position, v, 0x19999a00u);
                         const float cast3 = fuse_cast<float>(ge);
                         const float mul = cast3 * 1.1111112f;
                         const float mul2 = cast2 * mul;
@@ -3970,8 +3966,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
                         const float cast29 = fuse_to_compute(cast29_in[i][v]);
                         const float cast2 = cast29;
                         const long long position = position_row + fuse_along<RANK, STEP_2>(e + v, inner, position_strides);
-                        const float uniform = (float)draw0.uniform(position, v);
-                        const bool ge = uniform >= 0.1f;
+                        const bool ge = draw0.reaches(position, v, 0x19999a00u);
                         const float cast3 = fuse_cast<float>(ge);
                         const float mul = cast3 * 1.1111112f;
                         const float mul2 = cast2 * mul;
@@ -4045,8 +4040,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
                         const float cast29 = fuse_to_compute(cast29_in[i][v]);
                         const float cast2 = cast29;
                         const long long position = position_row + fuse_along<RANK, STEP_2>(e + v, inner, position_strides);
-                        const float uniform = (float)draw0.uniform(position, v);
-                        const bool ge = uniform >= 0.1f;
+                        const bool ge = draw0.reaches(position, v, 0x19999a00u);
                         const float cast3 = fuse_cast<float>(ge);
                         const float mul = cast3 * 1.1111112f;
                         const float mul2 = cast2 * mul;
@@ -4090,8 +4084,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
                         const float cast29 = fuse_to_compute(cast29_in[i][v]);
                         const float cast2 = cast29;
                         const long long position = position_row + fuse_along<RANK, STEP_2>(e + v, inner, position_strides);
-                        const float uniform = (float)draw0.uniform(position, v);
-                        const bool ge = uniform >= 0.1f;
+                        const bool ge = draw0.reaches(position, v, 0x19999a00u);
                         const float cast3 = fuse_cast<float>(ge);
                         const float mul = cast3 * 1.1111112f;
                         const float mul2 = cast2 * mul;
@@ -4322,8 +4315,7 @@ extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1)) k0_attenti
     const auto keeps = [&](const int (&batch)[3], const int m, const int n, const int v) -> bool {
         const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
         const long long position = position_ptr + fuse_offset(at, position_strides);
-        const float uniform = (float)draw0.uniform(position, v);
-        const bool ge = uniform >= 0.1f;
+        const bool ge = draw0.reaches(position, v, 0x19999a00u);
         return ge;
     };
     fuse_draw_kept(keeps, of_kept, shape);

@@ -3,7 +3,7 @@
 use super::literal::literal;
 use crate::emit::names::Names;
 use crate::emit::substitute;
-use crate::op::{Op, Reduction};
+use crate::op::{Literal, Op, Reduction};
 use crate::plan::abi::{c_type, divides_integers, leaf_dtype, store_dtype};
 use crate::plan::{Expr, Kernel, LeafSource, Level, Phases, Plan, StmtId};
 use crate::types::DType;
@@ -133,7 +133,8 @@ impl<'a> Scope<'a> {
     /// The line that computes a statement, or nothing where its value needs none.
     pub(super) fn define(&self, s: StmtId, reach: &dyn Reach) -> Option<String> {
         let stmt = self.kernel.stmt(s);
-        if matches!(stmt.expr, Expr::Const(_) | Expr::Scalar(_)) || self.repeats_a_load(s) {
+        let is_no_line = matches!(stmt.expr, Expr::Const(_) | Expr::Scalar(_));
+        if is_no_line || self.repeats_a_load(s) || self.is_only_compared(s) {
             return None;
         }
         let text = self.expression(s, reach);
@@ -155,6 +156,29 @@ impl<'a> Scope<'a> {
         !used && stores.peek().is_some() && stores.all(|t| t.scatter.is_none() && store_dtype(self.plan, t) == dtype)
     }
 
+    /// The uniform draw that a statement compares with a constant, and the least word that reaches it.
+    fn reached(&self, s: StmtId) -> Option<(StmtId, u32)> {
+        let Expr::Apply(op, args) = &self.kernel.stmt(s).expr else { return None };
+        let (&[draw, least], true) = (&args[..], op.name == "ge") else { return None };
+        let (of, bound) = (self.kernel.stmt(draw), self.kernel.stmt(least));
+        let (Expr::Uniform(..), Expr::Const(Literal::Float(bound)), DType::F32) = (&of.expr, &bound.expr, of.dtype)
+        else {
+            return None;
+        };
+        least_word(*bound as f32).map(|word| (draw, word))
+    }
+
+    /// Whether nothing is asked of a uniform draw but once whether it reaches a constant: that is told by its bits. What is asked
+    /// twice may be asked in two walks, and is then kept as a number.
+    fn is_only_compared(&self, s: StmtId) -> bool {
+        let is_user = |user: &StmtId| self.kernel.stmt(*user).expr.operands().contains(&s);
+        let is_stored = self.kernel.stores.iter().any(|store| store.value == s);
+        let is_drawn = matches!(self.kernel.stmt(s).expr, Expr::Uniform(..));
+        let mut users = self.kernel.ids().filter(is_user);
+        let only = is_drawn && !is_stored && users.next().is_some_and(|user| self.reached(user).is_some());
+        only && users.next().is_none()
+    }
+
     fn repeats_a_load(&self, s: StmtId) -> bool {
         let Expr::Load(leaf) = self.kernel.stmt(s).expr else { return false };
         self.kernel.stmts[..s.0 as usize].iter().any(|t| t.expr == Expr::Load(leaf))
@@ -162,6 +186,9 @@ impl<'a> Scope<'a> {
 
     fn expression(&self, s: StmtId, reach: &dyn Reach) -> String {
         let stmt = self.kernel.stmt(s);
+        if let Some((draw, word)) = self.reached(s).filter(|(draw, _)| self.is_only_compared(*draw)) {
+            return self.drawn(draw, "reaches", &format!(", 0x{word:08x}u"), reach);
+        }
         match &stmt.expr {
             Expr::Load(leaf) => reach.load(self, *leaf as usize),
             Expr::Gather { leaf, index } => self.gather(*leaf as usize, *index, stmt.place, reach),
@@ -171,15 +198,23 @@ impl<'a> Scope<'a> {
                 true => self.value(*x),
                 false => format!("fuse_cast<{}>({})", self.ty(s), self.value(*x)),
             },
-            Expr::Uniform(draw, at) | Expr::Normal(draw, at) => {
+            Expr::Uniform(..) | Expr::Normal(..) => {
                 let kind = if matches!(stmt.expr, Expr::Uniform(..)) { "uniform" } else { "normal" };
-                let point = if self.is_in_a_walk(s) { reach.point() } else { "0" };
-                format!("({})draw{draw}.{kind}({}, {point})", self.ty(s), self.value(*at))
+                format!("({}){}", self.ty(s), self.drawn(s, kind, "", reach))
             }
             Expr::Product => reach.product(),
             Expr::Const(_) | Expr::Scalar(_) => self.value(s),
             Expr::Reduce(..) | Expr::Scan(..) => unreachable!("the walk of a kernel writes its reductions and scans"),
         }
+    }
+
+    /// What a draw of the kernel is asked at its point.
+    fn drawn(&self, s: StmtId, what: &str, more: &str, reach: &dyn Reach) -> String {
+        let (Expr::Uniform(draw, at) | Expr::Normal(draw, at)) = &self.kernel.stmt(s).expr else {
+            unreachable!("only draws are asked")
+        };
+        let point = if self.is_in_a_walk(s) { reach.point() } else { "0" };
+        format!("draw{draw}.{what}({}, {point}{more})", self.value(*at))
     }
 
     fn gather(&self, leaf: usize, index: StmtId, place: u32, reach: &dyn Reach) -> String {
@@ -199,6 +234,12 @@ impl<'a> Scope<'a> {
         // C++ computes on at least an int.
         if dtype == DType::U8 && stmt.dtype == DType::U8 { format!("(unsigned char)({text})") } else { text }
     }
+}
+
+/// The least word of 32 random bits whose uniform number, its upper 24 bits times 2^-24, is at least this; `None` where all are, or none.
+fn least_word(bound: f32) -> Option<u32> {
+    let steps = (f64::from(bound) * f64::from(1 << 24)).ceil();
+    (steps > 0.0 && steps < f64::from(1 << 24)).then(|| (steps as u32) << 8)
 }
 
 /// The compute type of an element type.
@@ -238,5 +279,22 @@ fn stem_of(expr: &Expr) -> String {
         Expr::Uniform(..) => "uniform".to_owned(),
         Expr::Normal(..) => "normal".to_owned(),
         Expr::Product => "product".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::least_word;
+
+    #[test]
+    fn a_word_reaches_a_bound_where_its_number_does() {
+        let number = |word: u32| (word >> 8) as f32 * 2f32.powi(-24);
+        for bound in [1e-9f32, 2f32.powi(-24), 0.1, 0.3, 0.5, 0.9, 1.0 - 2f32.powi(-24)] {
+            let least = least_word(bound).unwrap();
+            for word in [least - 256, least - 1, least, least + 255, u32::MAX, 0] {
+                assert_eq!(word >= least, number(word) >= bound, "{bound} {word:x}");
+            }
+        }
+        assert!([0.0, -1.0, 1.0, 2.0, f32::NAN].iter().all(|bound| least_word(*bound).is_none()));
     }
 }

@@ -67,17 +67,21 @@ template <int N, int STEP> struct fuse_draw {
         counter = wanted;
     }
 
-    // At element i, which is point v of the access.
-    __device__ __forceinline__ float uniform(long long i, int v)
+    // The word of element i, which is point v of the access.
+    __device__ __forceinline__ unsigned word(long long i, int v)
     {
         if (IS_RUN && v == 0) {
             meet(i);
             if (!together) meet_apart(i);
         }
         if (!IS_RUN) meet_alone(i);
-        const unsigned word = IS_RUN ? words[v / 4][v % 4] : pick(words[0], (int)(i & 3));
-        return (float)(word >> 8) * 5.9604644775390625e-08f;
+        return IS_RUN ? words[v / 4][v % 4] : pick(words[0], (int)(i & 3));
     }
+
+    __device__ __forceinline__ float uniform(long long i, int v) { return (float)(word(i, v) >> 8) * 5.9604644775390625e-08f; }
+
+    // Whether that number is at least one whose word is the least there is.
+    __device__ __forceinline__ bool reaches(long long i, int v, unsigned least) { return word(i, v) >= least; }
 
     // Box-Muller over a pair of words in double: even elements take the cosine, odd ones the sine.
     __device__ __forceinline__ float normal(long long i, int v)
