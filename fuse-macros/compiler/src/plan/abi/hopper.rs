@@ -6,7 +6,8 @@
 use super::product::{lie, tiles};
 use super::variant::{step, vector};
 use super::{Access, BATCH_AXES, Geometry, Launch, Lie, PARTS, Step, Target, Variant, Walk, ceil_div};
-use crate::plan::Kernel;
+use crate::op::Op;
+use crate::plan::{Expr, Kernel, Level, Matmul};
 use crate::types::DType;
 
 /// The generation of devices whose instructions are used; later ones have others.
@@ -34,6 +35,11 @@ const BUSY: i64 = 55;
 /// A launch and what it waits for: how much longer the library takes for a small product, and a kernel behind it.
 const LIBRARY: i64 = 2000;
 const ANOTHER_LAUNCH: i64 = 4000;
+/// What a long function and a random draw of every element take, for a million of them: in the epilogue, where tensor cores wait for
+/// it, and in a kernel of its own, where memory works meanwhile. Bias and gelu behind 4096 x 768 x 3072 take 48 us in one, with dropout and the
+/// product stored as well 65; by the library and a kernel 46 and 59.
+const EPILOGUE: Effort = Effort { long: 400, draw: 1000 };
+const KERNEL: Effort = Effort { long: 1000, draw: 700 };
 /// TFLOP/s of the library for halves, and where rows of the product do not begin at multiples of 16 bytes.
 const LIBRARY_SPEEDS: [i64; 2] = [700, 110];
 /// Bytes of the pieces in which memory is read.
@@ -44,6 +50,38 @@ const OFF_SECTOR: i64 = 15;
 /// How long a product of halves by the library may take, in terms of what not launching the rest saves. Beyond that a template
 /// gains a few percent for some numbers of rows alone, and compiling it keeps the first of them waiting.
 const MOST_MULTIPLIED: i64 = 3;
+
+/// Nanoseconds a million elements.
+struct Effort {
+    long: i64,
+    draw: i64,
+}
+
+/// What is done with every element of a product, in terms of what takes time.
+#[derive(Clone, Copy, Default)]
+struct Following {
+    long: i64,
+    draws: i64,
+    /// Matrices that are stored.
+    stores: i64,
+}
+
+impl Following {
+    fn of(rest: &Kernel) -> Following {
+        let each = || rest.stmts.iter().filter(|stmt| stmt.level == Level::Elem);
+        let is_long = |op: &Op| op.scalar.as_ref().is_some_and(|scalar| scalar.heavy);
+        let count = |is: &dyn Fn(&Expr) -> bool| each().filter(|stmt| is(&stmt.expr)).count() as i64;
+        Following {
+            long: count(&|expr| matches!(expr, Expr::Apply(op, _) if is_long(op))),
+            draws: count(&|expr| matches!(expr, Expr::Uniform(..) | Expr::Normal(..))),
+            stores: rest.stores.len() as i64,
+        }
+    }
+
+    fn takes(&self, effort: &Effort, elements: i64) -> i64 {
+        (self.long * effort.long + self.draws * effort.draw) * elements / 1_000_000
+    }
+}
 
 /// The tiles of one way of multiplying.
 pub(super) struct Tiles {
@@ -141,14 +179,14 @@ pub fn pays_in_thirds(dtype: DType, products: i64, extents: [i64; 3], target: &T
 }
 
 /// Whether so many products of halves, with what follows them in the same kernel, are faster than by the library with what it leaves to
-/// another one (`is_followed`). Where rows of the product are odd, it is so slow that a product alone pays. The operands are those of
+/// another one. Where rows of the product are odd, it is so slow that a product alone pays. The operands are those of
 /// [`Variant::product`].
 pub fn pays_in_halves(
     dtype: DType,
     products: i64,
     extents: [i64; 3],
     [left, right]: [&Access; 2],
-    is_followed: bool,
+    matmul: &Matmul,
     target: &Target,
 ) -> bool {
     let axes = axes_of(products, extents);
@@ -156,15 +194,18 @@ pub fn pays_in_halves(
     let exists = dtype.is_half() && !runs.contains(&Lie::Apart) && exists(&axes, target);
     let [m, n, _] = extents;
     let is_odd = m > 1 && n * 2 % 16 != 0;
-    if !exists || !(is_followed || is_odd) || !HALVES.keep_busy(&axes, target) {
+    if !exists || !(matmul.lib.rest.is_some() || is_odd) || !HALVES.keep_busy(&axes, target) {
         return false;
     }
     let multiplied = LIBRARY + axes.rows() * 2 / LIBRARY_SPEEDS[usize::from(is_odd)] * axes.len() / 1000;
-    // A kernel that reads and writes the product at 3.5 TB/s.
-    let passed = if is_followed { axes.rows() * 4 / 3500 + ANOTHER_LAUNCH } else { 0 };
+    let [here, apart] = [Some(&matmul.epilogue), matmul.lib.rest.as_ref()].map(|kernel| kernel.map(Following::of));
+    // A kernel that reads and writes matrices like the product at 3.5 TB/s.
+    let pass = |matrices: i64| axes.rows() * 2 * matrices / 3500;
+    let passed = apart.map_or(0, |rest| pass(1 + rest.stores).max(rest.takes(&KERNEL, axes.rows())) + ANOTHER_LAUNCH);
     let between = |operand: &&Access| operand.strides[BATCH_AXES..].iter().copied().max().unwrap_or(0);
     let off_sector = [left, right].iter().filter(|operand| between(operand) * 2 % SECTOR != 0).count() as i64;
-    let taken = HALVES.best(&axes, target).1 * (100 + OFF_SECTOR * off_sector) / 100;
+    let multiplied_here = HALVES.best(&axes, target).1 * (100 + OFF_SECTOR * off_sector) / 100;
+    let taken = here.map_or(0, |here| pass(here.stores - 1) + here.takes(&EPILOGUE, axes.rows())) + multiplied_here;
     (is_odd || multiplied < MOST_MULTIPLIED * passed) && taken < multiplied + passed
 }
 
@@ -237,8 +278,11 @@ pub(super) fn bytes(axes: &Geometry) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::H200;
+    use super::super::samples::{H200, behind_product, matmul, product};
     use super::*;
+    use crate::graph::Graph;
+    use crate::op::{Attr, Build, Literal};
+    use crate::plan::Plan;
 
     fn best(tiles: &Tiles, products: i64, extents: [i64; 3]) -> u32 {
         tiles.best(&axes_of(products, extents), &H200).0
@@ -269,7 +313,10 @@ mod tests {
     #[test]
     fn halves_pay_where_what_follows_reads_much() {
         let matrix = || Access { strides: vec![0, 0, 0, 4096, 1], address: 0, bytes: 2, indexed: false };
-        let pays = |extents, left: &Access| pays_in_halves(DType::BF16, 1, extents, [left, &matrix()], true, &H200);
+        let negated = behind_product(|graph, product| vec![graph.push(Op::named("neg"), &[product], vec![])]);
+        let pays = |extents, left: &Access| {
+            pays_in_halves(DType::BF16, 1, extents, [left, &matrix()], matmul(&negated), &H200)
+        };
         let rows = matrix();
         assert!(pays([4096, 3072, 768], &rows) && pays([4096, 768, 768], &rows) && pays([8192, 8192, 1024], &rows));
         assert!(!pays([8192; 3], &rows) && !pays([2048, 11008, 4096], &rows) && !pays([128, 768, 768], &rows));
@@ -277,15 +324,32 @@ mod tests {
         assert!(!pays([4096, 3072, 768], &Access { address: 2, ..rows.clone() }));
         // Rows of 1000 elements begin in the middle of a sector.
         let odd = Access { strides: vec![0, 0, 0, 1000, 1], ..matrix() };
-        let both = |extents| pays_in_halves(DType::BF16, 1, extents, [&odd, &odd], true, &H200);
+        let both = |extents| pays_in_halves(DType::BF16, 1, extents, [&odd, &odd], matmul(&negated), &H200);
         assert!(pays([4000, 3000, 1000], &rows) && !both([4000, 3000, 1000]));
+    }
+
+    #[test]
+    fn halves_do_not_pay_where_much_is_computed_behind_them() {
+        let matrix = || Access { strides: vec![0, 0, 0, 4096, 1], address: 0, bytes: 2, indexed: false };
+        let pays = |plan: &Plan| {
+            pays_in_halves(DType::BF16, 1, [4096, 3072, 768], [&matrix(), &matrix()], matmul(plan), &H200)
+        };
+        let gelu = |graph: &mut Graph, of| graph.push(Op::named("gelu"), &[of], vec![]);
+        assert!(pays(&behind_product(|graph, product| vec![gelu(graph, product)])));
+        assert!(!pays(&behind_product(|graph, product| {
+            let rate = vec![Attr::Lit(Literal::Float(0.1)), Attr::DType(DType::F64)];
+            let rate = graph.push(Op::named("constant"), &[], rate);
+            let bent = gelu(graph, product);
+            vec![product, graph.push(Op::named("dropout"), &[bent, rate], vec![Attr::Bool(true)])]
+        })));
     }
 
     #[test]
     fn a_product_alone_pays_where_its_rows_are_odd() {
         let matrix = Access { strides: vec![0, 0, 0, 768, 1], address: 0, bytes: 2, indexed: false };
         let columns = Access { strides: vec![0, 0, 0, 1, 768], ..matrix.clone() };
-        let pays = |n: i64| pays_in_halves(DType::BF16, 1, [1024, n, 768], [&matrix, &columns], false, &H200);
+        let alone = product(DType::BF16);
+        let pays = |n: i64| pays_in_halves(DType::BF16, 1, [1024, n, 768], [&matrix, &columns], matmul(&alone), &H200);
         assert!(pays(50257) && !pays(50264));
     }
 

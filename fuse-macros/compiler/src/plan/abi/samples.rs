@@ -3,7 +3,7 @@
 use super::{Access, Geometry, Target};
 use crate::graph::Graph;
 use crate::op::{Attr, Build, Op, Val};
-use crate::plan::{Kernel, Plan, Step};
+use crate::plan::{Kernel, Matmul, Plan, Step};
 use crate::types::DType;
 use crate::{optimise, schedule};
 
@@ -35,6 +35,15 @@ pub(super) fn product(dtype: DType) -> Plan {
     })
 }
 
+/// What follows a product of two matrices of halves.
+pub(super) fn behind_product(follow: impl FnOnce(&mut Graph, Val) -> Vec<Val>) -> Plan {
+    plan_of(|graph| {
+        let [x, w] = ["x", "w"].map(|name| graph.input(name, DType::BF16, 2));
+        let product = graph.push(Op::named("matmul"), &[x, w], vec![]);
+        follow(graph, product)
+    })
+}
+
 /// Causal attention of halves, by heads.
 pub(super) fn attention() -> Plan {
     plan(|graph| {
@@ -44,10 +53,20 @@ pub(super) fn attention() -> Plan {
 }
 
 fn plan(build: impl FnOnce(&mut Graph) -> Val) -> Plan {
+    plan_of(|graph| vec![build(graph)])
+}
+
+fn plan_of(build: impl FnOnce(&mut Graph) -> Vec<Val>) -> Plan {
     let mut graph = Graph::new("sample");
-    graph.outs = vec![build(&mut graph)];
+    graph.outs = build(&mut graph);
     let graph = optimise::run(graph, optimise::Options::default());
     schedule::run(&graph, schedule::Options::default())
+}
+
+/// The first step of a plan that begins with a product.
+pub(super) fn matmul(plan: &Plan) -> &Matmul {
+    let Some(Step::Matmul(matmul)) = plan.steps.first() else { panic!("{} begins with a product", plan.name) };
+    matmul
 }
 
 /// The last kernel of a plan, the general one where operands might broadcast.
