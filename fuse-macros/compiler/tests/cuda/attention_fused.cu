@@ -1731,20 +1731,44 @@ struct fuse_kept {
 template <class WEIGHT> struct fuse_is_kept { static constexpr bool IS = false; };
 template <> struct fuse_is_kept<fuse_kept> { static constexpr bool IS = true; };
 
-// Draws all of that, a word a thread. `keep` is asked for four neighbours along a row, each with its number.
-template <class KEEP> static __device__ __forceinline__ void fuse_draw_kept(const KEEP& keep, unsigned* to, const fuse_attention_shape& shape)
+// Draws all of that, a word a thread: `draw_word` gives the one of a query and 32 keys.
+template <class WORD> static __device__ __forceinline__ void fuse_draw_words(const WORD& draw_word, unsigned* to, const fuse_attention_shape& shape)
 {
     const int rows = fuse_kept::rows(shape), words = fuse_kept::words(shape);
     const long long at = (long long)blockIdx.x * blockDim.x + threadIdx.x, word = at / rows;
     const int head = (int)(word / words), m = min((int)(at % rows), (int)shape.m - 1), n = (int)(word % words) * 32;
     if (head >= shape.heads) return;
     const int b2 = (int)shape.batch[2], b1 = (int)shape.batch[1], batch[3] = {head / b2 / b1, head / b2 % b1, head % b2};
+    to[at] = draw_word(batch, m, n);
+}
+
+// `keep` is asked for four neighbours along a row, each with its number.
+template <class KEEP> static __device__ __forceinline__ unsigned fuse_word_of(const KEEP& keep, const int (&batch)[3], int m, int n, int last)
+{
     unsigned bits = 0;
 #pragma unroll 1
     for (int j = 0; j < 32; j += 4)
 #pragma unroll
-        for (int k = 0; k < 4; ++k) bits |= (unsigned)(keep(batch, m, min(n + j + k, (int)shape.n - 1), k) ? 1 : 0) << (j + k);
-    to[at] = bits;
+        for (int k = 0; k < 4; ++k) bits |= (unsigned)(keep(batch, m, min(n + j + k, last), k) ? 1 : 0) << (j + k);
+    return bits;
+}
+
+template <class KEEP> static __device__ __forceinline__ void fuse_draw_kept(const KEEP& keep, unsigned* to, const fuse_attention_shape& shape)
+{
+    fuse_draw_words([&](const int (&batch)[3], int m, int n) { return fuse_word_of(keep, batch, m, n, (int)shape.n - 1); }, to, shape);
+}
+
+// The same where a weight is kept if the draw at its place reaches something: neighbours along a row are words of one counter after the
+// other, also those behind its end, which nobody asks for.
+template <class DRAW, class PLACE, class KEEP>
+static __device__ __forceinline__ void fuse_draw_kept(const DRAW& draw, unsigned least, const PLACE& place, const KEEP& keep, unsigned* to,
+                                                      const fuse_attention_shape& shape)
+{
+    fuse_draw_words([&](const int (&batch)[3], int m, int n) {
+        const long long first = place(batch, m, n);
+        const bool is_run = DRAW::IS_RUN && (first & 3) == 0;
+        return is_run ? draw.reaching(first, least) : fuse_word_of(keep, batch, m, n, (int)shape.n - 1);
+    }, to, shape);
 }
 
 // A program of a weight is run place by place. What is looked up is settled when it is needed.

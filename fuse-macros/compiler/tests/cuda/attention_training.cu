@@ -305,12 +305,15 @@ template <int N, int STEP> struct fuse_draw {
     __device__ __forceinline__ fuse_draw(unsigned long long seed, unsigned long long offset)
         : seed(seed), offset(offset), counter(~0ull), together(false) {}
 
+    // Elements are counted from 0 on.
+    __device__ __forceinline__ unsigned long long counter_of(long long i) const { return offset + ((unsigned long long)i >> 2); }
+
     // The words of an access from element i on, if they are all of some counters.
     __device__ __forceinline__ void meet(long long i)
     {
-        together = i % 4 == 0;
+        together = (i & 3) == 0;
 #pragma unroll
-        for (int k = 0; k < N / 4; ++k) if (together) fuse_philox(words[k], seed, offset + i / 4 + k);
+        for (int k = 0; k < N / 4; ++k) if (together) fuse_philox(words[k], seed, counter_of(i) + k);
     }
 
     // The same if the first and the last of them are not. That is rare, so it is short: epilogues repeat it for many accesses, and long
@@ -320,7 +323,7 @@ template <int N, int STEP> struct fuse_draw {
 #pragma unroll 1
         for (int k = 0; k <= N / 4; ++k) {
             unsigned own[4];
-            fuse_philox(own, seed, offset + i / 4 + k);
+            fuse_philox(own, seed, counter_of(i) + k);
 #pragma unroll
             for (int v = 0; v < N; ++v) {
                 const int at = (int)(i & 3) + v - 4 * k;
@@ -337,7 +340,7 @@ template <int N, int STEP> struct fuse_draw {
     // The counter of element i, in the first words.
     __device__ __forceinline__ void meet_alone(long long i)
     {
-        const unsigned long long wanted = offset + (unsigned long long)i / 4;
+        const unsigned long long wanted = counter_of(i);
         if (wanted != counter) fuse_philox(words[0], seed, wanted);
         counter = wanted;
     }
@@ -357,6 +360,22 @@ template <int N, int STEP> struct fuse_draw {
 
     // Whether that number is at least one whose word is the least there is.
     __device__ __forceinline__ bool reaches(long long i, int v, unsigned least) { return word(i, v) >= least; }
+
+    // Which of 32 elements, from one on that is the first of a counter, reach it.
+    __device__ __forceinline__ unsigned reaching(long long i, unsigned least) const
+    {
+        unsigned bits = 0;
+        const unsigned long long first = counter_of(i);
+#pragma unroll 2
+        for (int k = 0; k < 8; ++k) {
+            unsigned own[4];
+            fuse_philox(own, seed, first + k);
+            bits >>= 4;
+#pragma unroll
+            for (int v = 0; v < 4; ++v) bits |= own[v] >= least ? 1u << (28 + v) : 0u;
+        }
+        return bits;
+    }
 
     // Box-Muller over a pair of words in double: even elements take the cosine, odd ones the sine.
     __device__ __forceinline__ float normal(long long i, int v)
@@ -1819,20 +1838,44 @@ struct fuse_kept {
 template <class WEIGHT> struct fuse_is_kept { static constexpr bool IS = false; };
 template <> struct fuse_is_kept<fuse_kept> { static constexpr bool IS = true; };
 
-// Draws all of that, a word a thread. `keep` is asked for four neighbours along a row, each with its number.
-template <class KEEP> static __device__ __forceinline__ void fuse_draw_kept(const KEEP& keep, unsigned* to, const fuse_attention_shape& shape)
+// Draws all of that, a word a thread: `draw_word` gives the one of a query and 32 keys.
+template <class WORD> static __device__ __forceinline__ void fuse_draw_words(const WORD& draw_word, unsigned* to, const fuse_attention_shape& shape)
 {
     const int rows = fuse_kept::rows(shape), words = fuse_kept::words(shape);
     const long long at = (long long)blockIdx.x * blockDim.x + threadIdx.x, word = at / rows;
     const int head = (int)(word / words), m = min((int)(at % rows), (int)shape.m - 1), n = (int)(word % words) * 32;
     if (head >= shape.heads) return;
     const int b2 = (int)shape.batch[2], b1 = (int)shape.batch[1], batch[3] = {head / b2 / b1, head / b2 % b1, head % b2};
+    to[at] = draw_word(batch, m, n);
+}
+
+// `keep` is asked for four neighbours along a row, each with its number.
+template <class KEEP> static __device__ __forceinline__ unsigned fuse_word_of(const KEEP& keep, const int (&batch)[3], int m, int n, int last)
+{
     unsigned bits = 0;
 #pragma unroll 1
     for (int j = 0; j < 32; j += 4)
 #pragma unroll
-        for (int k = 0; k < 4; ++k) bits |= (unsigned)(keep(batch, m, min(n + j + k, (int)shape.n - 1), k) ? 1 : 0) << (j + k);
-    to[at] = bits;
+        for (int k = 0; k < 4; ++k) bits |= (unsigned)(keep(batch, m, min(n + j + k, last), k) ? 1 : 0) << (j + k);
+    return bits;
+}
+
+template <class KEEP> static __device__ __forceinline__ void fuse_draw_kept(const KEEP& keep, unsigned* to, const fuse_attention_shape& shape)
+{
+    fuse_draw_words([&](const int (&batch)[3], int m, int n) { return fuse_word_of(keep, batch, m, n, (int)shape.n - 1); }, to, shape);
+}
+
+// The same where a weight is kept if the draw at its place reaches something: neighbours along a row are words of one counter after the
+// other, also those behind its end, which nobody asks for.
+template <class DRAW, class PLACE, class KEEP>
+static __device__ __forceinline__ void fuse_draw_kept(const DRAW& draw, unsigned least, const PLACE& place, const KEEP& keep, unsigned* to,
+                                                      const fuse_attention_shape& shape)
+{
+    fuse_draw_words([&](const int (&batch)[3], int m, int n) {
+        const long long first = place(batch, m, n);
+        const bool is_run = DRAW::IS_RUN && (first & 3) == 0;
+        return is_run ? draw.reaching(first, least) : fuse_word_of(keep, batch, m, n, (int)shape.n - 1);
+    }, to, shape);
 }
 
 // A program of a weight is run place by place. What is looked up is settled when it is needed.
@@ -4318,7 +4361,13 @@ extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1)) k0_attenti
         const bool ge = draw0.reaches(position, v, 0x19999a00u);
         return ge;
     };
-    fuse_draw_kept(keeps, of_kept, shape);
+    // What the draw's position is, of query m and key n.
+    const auto place = [&](const int (&batch)[3], const int m, const int n) -> long long {
+        const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
+        const long long position = position_ptr + fuse_offset(at, position_strides);
+        return position;
+    };
+    fuse_draw_kept(draw0, 0x19999a00u, place, keeps, of_kept, shape);
 }
 #endif
 

@@ -36,10 +36,13 @@ fn write_drops(w: &mut Writer, scope: &Scope<'_>, fused: &Fused) {
     w.block(signature(scope, "128 * (HEAD_GROUPS + 1)", &parameters), |w| {
         prologue(w, scope, &Program { given: "product", point: "v" });
         declare_draws(w, scope, &scope.kernel.ids().collect::<Vec<_>>(), "4");
-        let keeps =
-            Lambda { name: "keeps", about: "is kept, v-th of four,", given: &[], value: Some(keeps), drops: None };
-        write_program_at(w, scope, &keeps, ", const int v");
-        w.line("fuse_draw_kept(keeps, of_kept, shape);");
+        let lambda = |name, about, value| Lambda { name, about, given: &[], value: Some(value), drops: None };
+        write_program_at(w, scope, &lambda("keeps", "is kept, v-th of four,", keeps), ", const int v");
+        let Some((draw, place, least)) = scope.compared_draw(keeps) else {
+            return w.line("fuse_draw_kept(keeps, of_kept, shape);");
+        };
+        write_program_at(w, scope, &lambda("place", "the draw's position is,", place), "");
+        w.line(format!("fuse_draw_kept(draw{draw}, 0x{least:08x}u, place, keeps, of_kept, shape);"));
     });
 }
 
@@ -189,7 +192,10 @@ fn write_program_at(w: &mut Writer, scope: &Scope<'_>, lambda: &Lambda, more: &s
     let given: String = lambda.given.iter().map(|name| format!("const float {name}, ")).collect();
     let head =
         format!("const auto {} = [&](const int (&batch)[3], {given}const int m, const int n{more})", lambda.name);
-    let result = if lambda.given.is_empty() { "bool" } else { "float" };
+    let result = match lambda.value {
+        Some(value) if lambda.given.is_empty() => scope.ty(value),
+        _ => "float".to_owned(),
+    };
     w.line(format!("{head} -> {result} {{"));
     w.indented(|w| {
         let first = lambda.given.first().copied().unwrap_or_default();

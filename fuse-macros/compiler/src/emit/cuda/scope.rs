@@ -13,7 +13,7 @@ const RESERVED: &str = "RANK INNER_RANK VEC IDX TEAM ITEMS WHOLE STREAM SPLIT TI
     outer inner u v e i j k m n base block blocks chunk chunks counters fault call seed list member item column columns tile tiles product shape left right \
     start end batch of_queries of_keys of_values of_result of_queries_strides of_keys_strides of_values_strides of_result_strides \
     of_gradient of_gradient_strides of_gradient_of_queries of_gradient_of_queries_strides of_gradient_of_keys of_gradient_of_keys_strides \
-    of_gradient_of_values of_gradient_of_values_strides of_logs of_sums given keeps to_weight of_weight of_score nullptr \
+    of_gradient_of_values of_gradient_of_values_strides of_logs of_sums given keeps place to_weight of_weight of_score nullptr \
     HEAD_DEPTH HEAD_COLUMNS HEAD_GROUPS HEAD_KEYS HEAD_ROWS HEAD_PIECES HEAD_THREADS attend to_score alignas asm auto bool step whole next more leg arrivals lanes_room turned pack strip strips parts break case catch char class const constexpr continue default delete do double else enum explicit \
     export extern false float for friend goto if inline int long mutable namespace new noexcept operator private protected public \
     register return short signed sizeof static struct switch template this throw true try typedef typeid typename union unsigned using virtual \
@@ -166,6 +166,13 @@ impl<'a> Scope<'a> {
             return None;
         };
         least_word(*bound as f32).map(|word| (draw, word))
+    }
+
+    /// The number of the draw that a statement compares with a constant, the position it is asked at, and the least word.
+    pub(super) fn compared_draw(&self, s: StmtId) -> Option<(u32, StmtId, u32)> {
+        let (draw, word) = self.reached(s)?;
+        let Expr::Uniform(number, at) = self.kernel.stmt(draw).expr else { return None };
+        Some((number, at, word))
     }
 
     /// Whether nothing is asked of a uniform draw but once whether it reaches a constant: that is told by its bits. What is asked

@@ -30,12 +30,15 @@ template <int N, int STEP> struct fuse_draw {
     __device__ __forceinline__ fuse_draw(unsigned long long seed, unsigned long long offset)
         : seed(seed), offset(offset), counter(~0ull), together(false) {}
 
+    // Elements are counted from 0 on.
+    __device__ __forceinline__ unsigned long long counter_of(long long i) const { return offset + ((unsigned long long)i >> 2); }
+
     // The words of an access from element i on, if they are all of some counters.
     __device__ __forceinline__ void meet(long long i)
     {
-        together = i % 4 == 0;
+        together = (i & 3) == 0;
 #pragma unroll
-        for (int k = 0; k < N / 4; ++k) if (together) fuse_philox(words[k], seed, offset + i / 4 + k);
+        for (int k = 0; k < N / 4; ++k) if (together) fuse_philox(words[k], seed, counter_of(i) + k);
     }
 
     // The same if the first and the last of them are not. That is rare, so it is short: epilogues repeat it for many accesses, and long
@@ -45,7 +48,7 @@ template <int N, int STEP> struct fuse_draw {
 #pragma unroll 1
         for (int k = 0; k <= N / 4; ++k) {
             unsigned own[4];
-            fuse_philox(own, seed, offset + i / 4 + k);
+            fuse_philox(own, seed, counter_of(i) + k);
 #pragma unroll
             for (int v = 0; v < N; ++v) {
                 const int at = (int)(i & 3) + v - 4 * k;
@@ -62,7 +65,7 @@ template <int N, int STEP> struct fuse_draw {
     // The counter of element i, in the first words.
     __device__ __forceinline__ void meet_alone(long long i)
     {
-        const unsigned long long wanted = offset + (unsigned long long)i / 4;
+        const unsigned long long wanted = counter_of(i);
         if (wanted != counter) fuse_philox(words[0], seed, wanted);
         counter = wanted;
     }
@@ -82,6 +85,22 @@ template <int N, int STEP> struct fuse_draw {
 
     // Whether that number is at least one whose word is the least there is.
     __device__ __forceinline__ bool reaches(long long i, int v, unsigned least) { return word(i, v) >= least; }
+
+    // Which of 32 elements, from one on that is the first of a counter, reach it.
+    __device__ __forceinline__ unsigned reaching(long long i, unsigned least) const
+    {
+        unsigned bits = 0;
+        const unsigned long long first = counter_of(i);
+#pragma unroll 2
+        for (int k = 0; k < 8; ++k) {
+            unsigned own[4];
+            fuse_philox(own, seed, first + k);
+            bits >>= 4;
+#pragma unroll
+            for (int v = 0; v < 4; ++v) bits |= own[v] >= least ? 1u << (28 + v) : 0u;
+        }
+        return bits;
+    }
 
     // Box-Muller over a pair of words in double: even elements take the cosine, odd ones the sine.
     __device__ __forceinline__ float normal(long long i, int v)
