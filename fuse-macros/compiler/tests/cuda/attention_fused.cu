@@ -3415,7 +3415,7 @@ extern "C" __global__ void __launch_bounds__(HEAD_THREADS, 1) k0_attention(
         const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
         const float product2 = product;
         const float mul = product2 * recip;
-        const float bias = fuse_to_compute(*(bias_ptr + fuse_offset(at, bias_strides)));
+        const float bias = fuse_to_compute(*(bias_ptr + fuse_offset<STEP_0>(at, bias_strides)));
         const float cast = bias;
         const float add = mul + cast;
         return add;

@@ -4357,14 +4357,14 @@ extern "C" __global__ void __launch_bounds__(128 * (HEAD_GROUPS + 1)) k0_attenti
     // What is kept, v-th of four, of query m and key n.
     const auto keeps = [&](const int (&batch)[3], const int m, const int n, const int v) -> bool {
         const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
-        const long long position = position_ptr + fuse_offset(at, position_strides);
+        const long long position = position_ptr + fuse_offset<STEP_1>(at, position_strides);
         const bool ge = draw0.reaches(position, v, 0x19999a00u);
         return ge;
     };
     // What the draw's position is, of query m and key n.
     const auto place = [&](const int (&batch)[3], const int m, const int n) -> long long {
         const fuse_at<RANK> at = {batch[0], batch[1], batch[2], m, n};
-        const long long position = position_ptr + fuse_offset(at, position_strides);
+        const long long position = position_ptr + fuse_offset<STEP_1>(at, position_strides);
         return position;
     };
     fuse_draw_kept(draw0, 0x19999a00u, place, keeps, of_kept, shape);

@@ -233,7 +233,7 @@ impl Reach for Program {
         let name = &scope.leaves[leaf];
         match scope.leaf_level(leaf) {
             Level::All => format!("{name}_ptr"),
-            _ => format!("{name}_ptr + fuse_offset(at, {name}_strides)"),
+            _ => format!("{name}_ptr + fuse_offset<STEP_{leaf}>(at, {name}_strides)"),
         }
     }
 

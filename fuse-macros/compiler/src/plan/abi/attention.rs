@@ -2,7 +2,7 @@
 
 use super::variant::step;
 use super::warps::{Warps, has_few_rows};
-use super::{Access, Arg, BATCH_AXES, Geometry, Launch, PARTS, Step, Target, Variant, Walk, arguments, ceil_div};
+use super::{Access, Arg, BATCH_AXES, Geometry, Launch, PARTS, Target, Variant, Walk, arguments, ceil_div};
 use crate::plan::{Expr, Fused, Kernel, LeafSource, Level, StmtId};
 use crate::types::DType;
 use serde::{Deserialize, Serialize};
@@ -237,9 +237,8 @@ fn drawing(fused: &Fused, axes: &Geometry, target: &Target) -> Option<Variant> {
     let part = Part::Drops;
     let extents = [axes.outer[BATCH_AXES], axes.outer[BATCH_AXES + 1], heads(axes)];
     let is_there = target.capability == 90 && extents.iter().all(|&extent| extent > 0 && extent < 1 << 30);
-    let steps = axes.operands.iter().map(|operand| step(operand, BATCH_AXES + 1)).collect();
     let walk = Walk::Attention { part, depth: 0, columns: 0, groups: 1, keys: 0, is_causal: fused.is_causal };
-    is_there.then(|| Variant { steps, ..of_attention(part, walk, axes) })
+    is_there.then(|| of_attention(part, walk, axes))
 }
 
 /// The grid of that kernel: a word of 32 keys a thread, for an even number of queries.
@@ -253,7 +252,7 @@ fn launch_drawing(axes: &Geometry, threads: u32) -> Launch {
 /// The variant of a kernel over axes whose operands begin with those of its program.
 fn of_attention(part: Part, walk: Walk, axes: &Geometry) -> Variant {
     let operands = axes.operands[..axes.operands.len() - part.count()].to_vec();
-    let steps = vec![Step::Apart; operands.len()];
+    let steps = operands.iter().map(|operand| step(operand, BATCH_AXES + 1)).collect();
     let program = Geometry { outer: axes.outer.clone(), inner: vec![], operands };
     Variant { outer: axes.outer.len(), inner: 0, vec: 1, steps, wide: program.is_wide(), walk }
 }
