@@ -246,7 +246,7 @@ impl<'a> Scope<'a> {
 /// The least word of 32 random bits whose uniform number, its upper 24 bits times 2^-24, is at least this; `None` where all are, or none.
 fn least_word(bound: f32) -> Option<u32> {
     let steps = (f64::from(bound) * f64::from(1 << 24)).ceil();
-    (steps > 0.0 && steps < f64::from(1 << 24)).then(|| (steps as u32) << 8)
+    (steps > 0.0 && steps < f64::from(1 << 24)).then_some((steps as u32) << 8)
 }
 
 /// The compute type of an element type.
