@@ -249,7 +249,7 @@ impl Product {
             return Ok(!matmul.tf32);
         }
         let (a, b) = (access(&self.a)?, access(&self.b)?);
-        Ok(pays_in_halves(dtype, products, self.extents, [&a, &b], matmul.lib.rest.as_ref(), &target))
+        Ok(pays_in_halves(dtype, products, self.extents, [&a, &b], matmul, &target))
     }
 
     /// Whether the library would take several calls that one launch of the template beats.
