@@ -1,0 +1,113 @@
+//! Writing text with a small model: tokens per second at batch 1.
+//!
+//! ```text
+//! cargo bench --bench decode -- --device cuda:0 --json
+//! ```
+//!
+//! Every token follows from all before it, whose keys and values lie in a cache of fixed size. `tokens_per_s` leaves the tokens on
+//! the device; for `read_tokens_per_s` the host reads each one before it asks for the next, as a program that shows them
+//! does. The model has 6 layers, 768 wide, and 32000 tokens, in bf16, so 134 MB of weights are read for every token.
+//! `benches/peers/torch_decode.py` does the same with PyTorch.
+
+mod model;
+
+use clap::Parser;
+use fuse_runtime::prelude::*;
+use model::{CONTEXT, Model, Text};
+use serde_json::json;
+use std::process::Command;
+use std::time::Instant;
+
+/// Times the writing of text.
+#[derive(Parser)]
+struct Args {
+    /// Ways to run it
+    #[arg(long, value_delimiter = ',', overrides_with = "modes", default_value = "eager,default,reduce-overhead")]
+    modes: Vec<String>,
+    /// `cpu` or `cuda:N` [default: FUSE_DEVICE, else the first GPU, else the processor]
+    #[arg(long)]
+    device: Option<Device>,
+    /// How many tokens a text has
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=CONTEXT as i64))]
+    tokens: u32,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+    /// A process that was started for one mode
+    #[arg(long, hide = true)]
+    part: bool,
+    /// Passed by `cargo bench`
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+const REPEATS: usize = 5;
+
+fn main() -> Result<(), Error> {
+    let args = Args::parse();
+    if args.part {
+        return in_mode(&args);
+    }
+    args.modes.iter().for_each(|mode| in_own_process(mode));
+    Ok(())
+}
+
+/// Every mode has a process of its own: the mode of all functions is set from outside.
+fn in_own_process(mode: &str) {
+    let this = std::env::current_exe().expect("the path of a running program");
+    let mut part = Command::new(this);
+    part.args(std::env::args().skip(1)).args(["--part", "--modes", mode]);
+    match mode {
+        "eager" => part.env("FUSE_BACKEND", "eager"),
+        compiled => part.env("FUSE_MODE", compiled),
+    };
+    let status = part.status().expect("a program can start itself");
+    if !status.success() {
+        eprintln!("{mode}: {status}");
+    }
+}
+
+fn in_mode(args: &Args) -> Result<(), Error> {
+    let device = args.device.unwrap_or_else(Device::best);
+    device.manual_seed(0);
+    let model = Model::random(device);
+    let start = Instant::now();
+    let first_tokens = write(&model, args.tokens.min(8), device, true)?.1;
+    let first_call_s = start.elapsed().as_secs_f64();
+    let per_second = |read: bool| -> Result<f64, Error> {
+        let mut times = Vec::new();
+        for _ in 0..REPEATS {
+            times.push(write(&model, args.tokens, device, read)?.0);
+        }
+        times.sort_by(f64::total_cmp);
+        Ok(f64::from(args.tokens) / times[REPEATS / 2])
+    };
+    let line = json!({
+        "workload": "decode_bf16_6x768", "mode": args.modes[0], "tokens_per_s": per_second(false)?.round(),
+        "read_tokens_per_s": per_second(true)?.round(), "first_tokens_s": first_call_s, "first_tokens": first_tokens,
+    });
+    match args.json {
+        true => println!("{line}"),
+        false => println!(
+            "{:<16} {:>8} tokens a second, {:>8} where each is read",
+            args.modes[0], line["tokens_per_s"], line["read_tokens_per_s"]
+        ),
+    }
+    Ok(())
+}
+
+/// Writes a text and gives the seconds that took, and its tokens if they are read.
+fn write(model: &Model, tokens: u32, device: Device, read: bool) -> Result<(f64, Vec<i64>), Error> {
+    let mut text = Text::new(device);
+    device.synchronize()?;
+    let start = Instant::now();
+    let mut written = Vec::new();
+    for _ in 0..tokens {
+        model.write(&mut text);
+        if read {
+            written.push(text.last());
+        }
+    }
+    device.synchronize()?;
+    Ok((start.elapsed().as_secs_f64(), written))
+}
