@@ -1,8 +1,11 @@
 //! Random programs, run op by op and as one compiled graph: the same bits.
 //!
 //! `FUSE_SEEDS=10000` goes through more programs than every run does, `FUSE_SEED=17` through one, and `FUSE_DEVICE=cuda:0`
-//! runs them on a GPU. Products of matrices are of small whole numbers, so that their sums are exact in any order and nothing
-//! of a program may differ.
+//! runs them on a GPU, where each is called four times by default and four in `reduce-overhead`: step by step, as it is taken down, and
+//! again, as a graph there. `FUSE_MODE` asks for one mode. Most of the time on a GPU goes into compiling, of which one
+//! process does not do much at a time, so many seeds want several: `FUSE_SHARD=3/16` takes every sixteenth from the third on.
+//! Products of matrices are of small whole numbers, so that their sums are exact in any order and nothing of a program may
+//! differ.
 
 mod common;
 #[path = "random/compiled.rs"]
@@ -24,8 +27,9 @@ mod source;
 use common::{device, on_all_cores, report_programs, same_bits, seeds};
 use compiled::Function;
 use fuse_compiler::op::{Op, table};
-use fuse_runtime::{Device, Error, RawTensor};
-use program::{Program, Trace};
+use fuse_runtime::rt::Mode;
+use fuse_runtime::{Device, Error};
+use program::{Program, Run, Trace};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::RwLock;
 
@@ -48,24 +52,36 @@ fn caught<R>(body: impl FnOnce() -> R) -> Result<R, String> {
 fn compare_or_panic(program: &Program) -> Result<(), String> {
     let _alone = program.draws().then(|| DRAWS.write().unwrap_or_else(|poisoned| poisoned.into_inner()));
     match run_twice(program) {
-        (Ok(trace), Ok(results)) => {
-            for (k, (got, out)) in results.iter().zip(&program.outs).enumerate() {
-                same_bits(got, &trace[out.step][out.out]).map_err(|text| format!("result {k}: {text}"))?;
-            }
-            Ok(())
-        }
+        (Ok(trace), Ok(runs)) => runs.iter().try_for_each(|run| compare_run(run, program, &trace)),
         (Err(_), Err(_)) => Ok(()),
         (Ok(_), Err(error)) => Err(format!("compiled fails: {error}")),
         (Err(error), Ok(_)) => Err(format!("eager fails: {error}")),
     }
 }
 
-/// The results of every step run by itself, and of the whole.
-fn run_twice(program: &Program) -> (Result<Trace, Error>, Result<Vec<RawTensor>, Error>) {
+fn compare_run(Run { mode, call, results }: &Run, program: &Program, trace: &Trace) -> Result<(), String> {
+    for (k, (got, out)) in results.iter().zip(&program.outs).enumerate() {
+        same_bits(got, &trace[out.step][out.out])
+            .map_err(|text| format!("{}, call {call}, result {k}: {text}", mode.word()))?;
+    }
+    Ok(())
+}
+
+/// The results of every step run by itself, and of calls of the whole.
+fn run_twice(program: &Program) -> (Result<Trace, Error>, Result<Vec<Run>, Error>) {
     seed(program);
     let eager = program.eager(device());
-    seed(program);
-    (eager, program.compiled())
+    let (modes, calls) = ways();
+    (eager, program.compiled(&modes, calls, &|| seed(program)))
+}
+
+/// The modes of calls, and how many there are in each. On a processor all are alike.
+fn ways() -> (Vec<Mode>, usize) {
+    let asked = std::env::var("FUSE_MODE").ok().map(|word| Mode::from_word(&word).expect("FUSE_MODE is a mode"));
+    match device().is_cpu() {
+        true => (vec![Mode::Default], 1),
+        false => (asked.map_or(vec![Mode::Default, Mode::ReduceOverhead], |mode| vec![mode]), 4),
+    }
 }
 
 fn seed(program: &Program) {
@@ -115,14 +131,14 @@ fn report(seed: u64, program: &Program) -> String {
 fn programs_equal_themselves_op_by_op() {
     match std::env::var("FUSE_SEED") {
         Ok(seed) => check(&[seed.parse().expect("FUSE_SEED is a number")]),
-        Err(_) => check(&(0..seeds(2000)).collect::<Vec<_>>()),
+        Err(_) => check(&seeds(2000)),
     }
     report_programs("random programs");
 }
 
 #[test]
 fn gradients_of_programs_equal_those_of_the_tape() {
-    let programs = on_all_cores(&(0..seeds(500)).collect::<Vec<_>>(), |&seed| (seed, make(seed)));
+    let programs = on_all_cores(&seeds(500), |&seed| (seed, make(seed)));
     let drawless: Vec<(u64, Program)> = programs.into_iter().filter(|(_, program)| !program.draws()).collect();
     let verdict = |program: &Program| caught(|| gradients::compare(program)).and_then(|verdict| verdict);
     let verdicts = on_all_cores(&drawless, |(seed, program)| (*seed, verdict(program)));

@@ -31,7 +31,12 @@ pub fn device() -> Device {
     }
 }
 
-/// How many seeds a suite goes through: `FUSE_SEEDS`, or what is quick enough for every run.
-pub fn seeds(usual: u64) -> u64 {
-    std::env::var("FUSE_SEEDS").map_or(usual, |text| text.parse().expect("FUSE_SEEDS is a number"))
+/// The seeds a suite goes through: `FUSE_SEEDS` of them, or what is quick enough for every run, and of these, with
+/// `FUSE_SHARD=3/16`, every sixteenth from the third on.
+pub fn seeds(usual: u64) -> Vec<u64> {
+    let number = |text: &str| text.parse::<u64>().expect("FUSE_SEEDS is a number, FUSE_SHARD two like 3/16");
+    let count = std::env::var("FUSE_SEEDS").map_or(usual, |text| number(&text));
+    let shard = std::env::var("FUSE_SHARD").unwrap_or_else(|_| "1/1".to_owned());
+    let (first, step) = shard.split_once('/').map_or((1, 1), |(first, step)| (number(first), number(step)));
+    (first - 1..count).step_by(step as usize).collect()
 }

@@ -6,7 +6,7 @@ use fuse_compiler::graph::eval::Value;
 use fuse_compiler::op::{Attr, Build, Fault, Literal, Op, OpEffect, Val};
 use fuse_compiler::types::{DType, Dim};
 use fuse_runtime::eager::{self, Arg};
-use fuse_runtime::rt::run_graph;
+use fuse_runtime::rt::{Callable, Mode};
 use fuse_runtime::{Device, Error, RawTensor};
 
 /// A value of a program: a result of a step.
@@ -65,6 +65,14 @@ pub enum Size {
 
 /// The results of every step, as eager ops compute them one by one.
 pub type Trace = Vec<Vec<RawTensor>>;
+
+/// What one call of the whole gave.
+pub struct Run {
+    pub mode: Mode,
+    /// Its number in this mode, from 1.
+    pub call: usize,
+    pub results: Vec<RawTensor>,
+}
 
 impl Step {
     /// Runs one step on what the earlier ones gave.
@@ -134,11 +142,23 @@ impl Program {
         Ok(trace)
     }
 
-    /// Runs the whole as one graph.
-    pub fn compiled(&self) -> Result<Vec<RawTensor>, Error> {
+    /// Runs the whole as one graph in these modes, so many times in each, `before` each of which something is done.
+    ///
+    /// Inputs are laid out for every call, and all are kept, so that no two calls have their arguments in one place.
+    pub fn compiled(&self, modes: &[Mode], calls: usize, before: &dyn Fn()) -> Result<Vec<Run>, Error> {
         let (graph, scalars) = self.graph().map_err(|fault| Error::shape("graph", fault.message))?;
-        let inputs: Vec<RawTensor> = self.inputs().map(|(value, lay)| lay_out(value, lay, device())).collect();
-        run_graph(&graph, &inputs.iter().collect::<Vec<_>>(), &scalars, device())
+        let (mut runs, mut kept) = (vec![], vec![]);
+        for &mode in modes {
+            let callable = Callable::new(&graph, mode);
+            for call in 1..=calls {
+                let inputs: Vec<RawTensor> = self.inputs().map(|(value, lay)| lay_out(value, lay, device())).collect();
+                before();
+                let results = callable.call(&inputs.iter().collect::<Vec<_>>(), &scalars, device())?;
+                runs.push(Run { mode, call, results });
+                kept.push(inputs);
+            }
+        }
+        Ok(runs)
     }
 
     /// The ops it calls, in order.

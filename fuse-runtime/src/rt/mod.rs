@@ -28,7 +28,7 @@ pub use device_loop::while_loop;
 pub use fuse_compiler::options::Mode;
 pub use fuse_compiler::types::DType;
 pub use glue::{WeakScalar, check_dim, fallible, launched, replace, solve_dim, weak_scalar};
-pub use graph::run_graph;
+pub use graph::{Callable, run_graph};
 pub use host::{HostInt, int, wants_eager, wants_eager_for};
 pub use indexed::{Gather, Scatter};
 pub use ins::Ins;
