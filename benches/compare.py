@@ -2,9 +2,11 @@
 
 usage: python3 benches/compare.py [--device cuda:0|cpu] [--only P,M1] [--modes eager,default] [--save FOLDER]
                                   [--fuse FILE] [--cold FILE] [--torch FILE] [--torch-cold FILE] [--peer NAME=FILE]
+                                  [--decode [PROGRAM]]
 
 Without FILEs it runs `cargo bench` (workloads, and on a GPU cold and sweep), `benches/peers/torch_peer.py` and
-`benches/peers/torch_cold.py`, which need PyTorch, and on a processor `benches/peers/rust`. `--peer` adds the lines of another library.
+`benches/peers/torch_cold.py`, which need PyTorch, and on a processor `benches/peers/rust`. `--decode` runs the benchmark `decode`, which is
+built unless it is there as PROGRAM, and `benches/peers/torch_decode.py`. `--peer` adds the lines of another library.
 `ratio` is the best of fuse to the best of PyTorch; below 1 fuse is faster. `goal` is the ratio that the row is to reach. `floor` is the
 time the bytes of a row take at the copy ceiling of this run, or its operations at the rate of a large product.
 """
@@ -42,6 +44,7 @@ def main():
     parser.add_argument("--torch", type=pathlib.Path, help="lines of the peer script")
     parser.add_argument("--torch-cold", type=pathlib.Path, help="lines of the peer's cold starts")
     parser.add_argument("--peer", action="append", default=[], help="NAME=FILE: lines of another library")
+    parser.add_argument("--decode", nargs="?", const="", metavar="PROGRAM", help="write text, too")
     args = parser.parse_args()
     fuse = lines_of("fuse", workloads(args), args.fuse, args.save)
     torch = lines_of("torch", torch_peer(args), args.torch, args.save)
@@ -50,6 +53,8 @@ def main():
         others += [(name, lines_of(name, [rust_peer(name, args)], None, args.save)) for name in RUST_PEERS]
     print_ceilings([("fuse", fuse), ("torch", torch), *others])
     print_table(fuse, torch, others)
+    if args.decode is not None:
+        print_decode(fuse, torch, args)
     if args.device != "cpu" and (args.cold or not args.fuse):
         cold = lines_of("cold", cold_starts(args), args.cold, args.save)
         print_cold(cold, lines_of("torch-cold", torch_cold(), args.torch_cold, args.save))
@@ -190,6 +195,23 @@ def time_of(line):
 def microseconds(ms):
     us = ms * 1e3
     return f"{us:.0f}" if us >= 10 else f"{us:.1f}"
+
+
+def print_decode(fuse, torch, args):
+    """Tokens a second: of text that is written one by one, and of a block that takes 8 x 512 at once."""
+    twin = [sys.executable, str(HERE / "peers" / "torch_decode.py"), "--device", args.device.split(":")[0]]
+    program = [args.decode, "--json", "--device", args.device] if args.decode else bench("decode", args)
+    runs = [("fuse", [program], fuse), ("torch", [twin], torch)]
+    print()
+    print_row(["work", "", "mode", "tokens/s", "each read by the host, tokens/s"])
+    print_row(["---"] * 5)
+    for name, commands, workloads_lines in runs:
+        for line in lines_of(f"{name}-decode", commands, None, args.save):
+            print_row(["decode", name, line["mode"], f"{line['tokens_per_s']:.0f}", f"{line['read_tokens_per_s']:.0f}"])
+        block = by_workload(workloads_lines).get("T2_block_eval_bf16_8x512x768", {})
+        ms, mode = fastest(block)
+        if ms:
+            print_row(["prefill of T2's block", name, mode, f"{8 * 512 / ms * 1e3:.0f}", ""])
 
 
 def print_cold(ours, torch):
