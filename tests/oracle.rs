@@ -57,6 +57,7 @@ dtypes! {
     every_op_in_f64: F64,
     every_op_in_f16: F16,
     every_op_in_bf16: BF16,
+    every_op_in_f8e4m3: F8E4M3,
     every_op_in_i64: I64,
     every_op_in_i32: I32,
     every_op_in_u8: U8,

@@ -1,5 +1,6 @@
 //! The element types of tensors, as types.
 
+pub use crate::float8::f8e4m3;
 use crate::math::{Convert, Real};
 use crate::tensor::Tensor;
 use fuse_compiler::op::Literal;
@@ -12,7 +13,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// An element type of a tensor: `f32 f64 f16 bf16 i64 i32 u8 bool`.
+/// An element type of a tensor: `f32 f64 f16 bf16 f8e4m3 i64 i32 u8 bool`.
 ///
 /// ```
 /// use fuse_runtime::prelude::*;
@@ -28,10 +29,10 @@ pub trait Element:
     /// The same type as a value.
     const DTYPE: DType;
 
-    /// The type ops on elements compute in: `f32` for the halves, the type itself otherwise.
+    /// The type ops on elements compute in: `f32` for halves and fp8, the type itself otherwise.
     type Compute: Element<Compute = Self::Compute>;
 
-    /// The type of a `sum` or `prod`: `i64` for integers and bool, the type itself otherwise.
+    /// The type of a `sum` or `prod`: `i64` for integers and bool, `f32` for fp8, the type itself otherwise.
     type Sum: Element;
 
     /// The nearest value to `value`, by the rules of a cast: truncation and saturation for integers, NaN to 0.
@@ -50,7 +51,7 @@ pub trait Element:
     fn to_literal(self) -> Literal;
 }
 
-/// An element type with arithmetic: all but `bool`.
+/// An element type with arithmetic: all but `bool` and `f8e4m3`.
 ///
 /// ```
 /// use fuse_runtime::prelude::*;
@@ -58,6 +59,10 @@ pub trait Element:
 ///     T::from_f64(2.0) * x + T::from_f64(1.0)
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "tensors of `{Self}` are not computed with",
+    note = "convert them: fp8 with `.cast::<f32>()`, bool with `.cast::<i64>()`"
+)]
 pub trait Num:
     Element
     + Add<Output = Self>
@@ -137,6 +142,7 @@ elements! {
     f64,  F64,  f64,  f64,  clone,  from,   Float(f64);
     f16,  F16,  f32,  f16,  as_f32, of_f32, Float(f64);
     bf16, BF16, f32,  bf16, as_f32, of_f32, Float(f64);
+    f8e4m3, F8E4M3, f32, f32, as_f32, of_f32, Float(f64);
     i64,  I64,  i64,  i64,  clone,  from,   Int(i64);
     i32,  I32,  i32,  i64,  clone,  from,   Int(i64);
     u8,   U8,   u8,   i64,  clone,  from,   Int(i64);

@@ -29,6 +29,7 @@ pub mod eager;
 mod env;
 pub mod error;
 mod exec;
+mod float8;
 mod generator;
 pub mod layout;
 mod log;
@@ -63,6 +64,7 @@ pub use tensor::Tensor;
 
 /// Everything a program that uses tensors needs.
 pub mod prelude {
+    pub use crate::dtype::f8e4m3;
     pub use crate::tensor::{Operand, Rank, Reduction};
     pub use crate::{Bits, Device, Element, Error, ErrorKind, Float, Int, Num, Tensor, compile, value_and_grad};
     pub use half::{bf16, f16};

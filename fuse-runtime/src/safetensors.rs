@@ -172,11 +172,12 @@ fn sync_folder(path: &Path) -> std::io::Result<()> {
     if cfg!(unix) { fs::File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
-const DTYPES: [(DType, Dtype); 8] = [
+const DTYPES: [(DType, Dtype); 9] = [
     (DType::F32, Dtype::F32),
     (DType::F64, Dtype::F64),
     (DType::F16, Dtype::F16),
     (DType::BF16, Dtype::BF16),
+    (DType::F8E4M3, Dtype::F8_E4M3),
     (DType::I64, Dtype::I64),
     (DType::I32, Dtype::I32),
     (DType::U8, Dtype::U8),

@@ -35,6 +35,7 @@ pub fn ulp(x: f64, dtype: DType) -> f64 {
         DType::F64 => (53, -1022),
         DType::F32 => (24, -126),
         DType::F16 => (11, -14),
+        DType::F8E4M3 => (4, -6),
         _ => (8, -126),
     };
     let exponent = if x == 0.0 || !x.is_finite() { least } else { (x.abs().log2().floor() as i32).max(least) };

@@ -3,6 +3,7 @@
 use fuse_compiler::graph::eval::Value;
 use fuse_compiler::op::Num;
 use fuse_compiler::types::DType;
+use fuse_runtime::dtype::f8e4m3;
 use fuse_runtime::{Device, Element, RawTensor};
 use half::{bf16, f16};
 
@@ -13,6 +14,7 @@ pub fn raw_of(value: &Value) -> RawTensor {
         DType::F64 => upload(value, Num::f),
         DType::F16 => upload(value, |x| f16::from_f64(x.f())),
         DType::BF16 => upload(value, |x| bf16::from_f64(x.f())),
+        DType::F8E4M3 => upload(value, |x| f8e4m3::from_f64(x.f())),
         DType::I64 => upload(value, Num::i),
         DType::I32 => upload(value, |x| x.i() as i32),
         DType::U8 => upload(value, |x| x.i() as u8),
@@ -34,6 +36,7 @@ pub fn value_of(raw: &RawTensor) -> Value {
         DType::F64 => download(&host, Num::F),
         DType::F16 => download(&host, |x: f16| Num::F(x.to_f64())),
         DType::BF16 => download(&host, |x: bf16| Num::F(x.to_f64())),
+        DType::F8E4M3 => download(&host, |x: f8e4m3| Num::F(x.into())),
         DType::I64 => download(&host, Num::I),
         DType::I32 => download(&host, |x: i32| Num::I(x as i64)),
         DType::U8 => download(&host, |x: u8| Num::I(x as i64)),

@@ -53,7 +53,8 @@ const ALONG: [&str; 16] = [
     "argmin_keepdim",
 ];
 const ALL: [&str; 5] = ["sum_all", "max_all", "mean_all", "var_all", "argmin_all"];
-const DTYPES: [DType; 7] = [DType::F32, DType::F16, DType::BF16, DType::F64, DType::I64, DType::U8, DType::Bool];
+const DTYPES: [DType; 8] =
+    [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F64, DType::I64, DType::U8, DType::Bool];
 
 /// Numbers at which algebra goes wrong, among ordinary ones.
 const HARD: [f32; 12] = [0.0, -0.0, 1.0, -1.0, 2.5, -0.5, 3.0, -2.0, 0.1, f32::INFINITY, f32::NAN, 1e30];
@@ -279,6 +280,7 @@ fn bits(tensor: &RawTensor) -> Vec<u64> {
         DType::F64 => list(tensor, float),
         DType::F16 => list(tensor, |x: half::f16| float(x.into())),
         DType::BF16 => list(tensor, |x: half::bf16| float(x.into())),
+        DType::F8E4M3 => list(tensor, |x: crate::dtype::f8e4m3| float(x.into())),
         DType::I64 => list(tensor, |x: i64| x as u64),
         DType::I32 => list(tensor, |x: i32| x as u64),
         DType::U8 => list(tensor, |x: u8| x.into()),

@@ -7,6 +7,7 @@ mod products;
 
 use super::{Call, Program, run};
 use crate::device::Device;
+use crate::dtype::f8e4m3;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::math::cast;
@@ -127,6 +128,7 @@ fn values(x: &RawTensor) -> Vec<f64> {
         DType::F64 => x.to_vec::<f64>().unwrap(),
         DType::F16 => x.to_vec::<f16>().unwrap().into_iter().map(f64::from).collect(),
         DType::BF16 => x.to_vec::<bf16>().unwrap().into_iter().map(f64::from).collect(),
+        DType::F8E4M3 => x.to_vec::<f8e4m3>().unwrap().into_iter().map(f64::from).collect(),
         DType::I64 => x.to_vec::<i64>().unwrap().into_iter().map(|v| v as f64).collect(),
         DType::I32 => x.to_vec::<i32>().unwrap().into_iter().map(f64::from).collect(),
         DType::U8 => x.to_vec::<u8>().unwrap().into_iter().map(f64::from).collect(),
@@ -138,7 +140,7 @@ fn reference(case: &Case, inputs: &[RawTensor]) -> Vec<Value> {
     let value = |x: &RawTensor| {
         let number = |v: f64| match x.dtype() {
             Bool => Num::B(v != 0.0),
-            dtype if dtype.is_float() => Num::F(v),
+            dtype if dtype.compute().is_float() => Num::F(v),
             _ => Num::I(v as i64),
         };
         Value::new(x.dtype(), x.shape().to_vec(), values(x).into_iter().map(number).collect())

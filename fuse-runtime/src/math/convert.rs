@@ -1,6 +1,7 @@
 //! Conversions between element types, with the rules of Rust's `as`.
 
-use crate::dtype::Element;
+use crate::dtype::{Element, f8e4m3};
+use crate::float8;
 use fuse_compiler::types::DType;
 use half::{bf16, f16};
 
@@ -83,8 +84,8 @@ impl Convert for bool {
     }
 }
 
-macro_rules! halves {
-    ($($ty:ty, $from_f32:ident, $to_f32:ident;)*) => {$(
+macro_rules! narrow {
+    ($($ty:ty, $from_f32:path, $to_f32:path;)*) => {$(
         impl Convert for $ty {
             #[inline(always)]
             fn of_f32(x: f32) -> Self {
@@ -96,7 +97,7 @@ macro_rules! halves {
             }
             #[inline(always)]
             fn of_i64(x: i64) -> Self {
-                // Integers that f64 cannot hold are halves of a type so coarse that only exact ties could tell.
+                // Integers that f64 cannot hold are values of a type so coarse that only exact ties could tell.
                 <$ty>::from_f64(x as f64)
             }
             #[inline(always)]
@@ -115,16 +116,17 @@ macro_rules! halves {
     )*};
 }
 
-halves! {
+narrow! {
     f16,  f16_bits, f16_value;
     bf16, bf16_bits, bf16_value;
+    f8e4m3, float8::bits_of, float8::value_of;
 }
 
 /// `value as B`.
 #[inline(always)]
 pub fn cast<A: Element, B: Element>(value: A) -> B {
     match A::DTYPE {
-        DType::F32 | DType::F16 | DType::BF16 => B::of_f32(value.as_f32()),
+        DType::F32 | DType::F16 | DType::BF16 | DType::F8E4M3 => B::of_f32(value.as_f32()),
         DType::F64 => B::of_f64(value.as_f64()),
         _ => B::of_i64(value.as_i64()),
     }
@@ -140,6 +142,12 @@ pub fn round_f16(x: f32) -> f32 {
 #[inline(always)]
 pub fn round_bf16(x: f32) -> f32 {
     bf16_value(bf16_bits(x))
+}
+
+/// The nearest f8e4m3, held in f32.
+#[inline(always)]
+pub fn round_f8e4m3(x: f32) -> f32 {
+    float8::value_of(float8::bits_of(x))
 }
 
 /// The nearest `T`, held in its compute type.

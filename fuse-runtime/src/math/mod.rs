@@ -13,7 +13,7 @@ mod single;
 mod value;
 
 pub use bitwise::*;
-pub use convert::{Convert, cast, round_bf16, round_f16, round_to};
+pub use convert::{Convert, cast, round_bf16, round_f8e4m3, round_f16, round_to};
 pub use number::*;
 pub use real::*;
 pub use value::*;

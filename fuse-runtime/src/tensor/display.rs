@@ -157,7 +157,7 @@ fn row_of(tensor: &RawTensor, row: usize) -> RawTensor {
 }
 
 fn texts<T: Element>(values: &[T], precision: Option<usize>) -> Vec<String> {
-    if !T::DTYPE.is_float() {
+    if !T::DTYPE.compute().is_float() {
         return values.iter().map(|value| value.to_string()).collect();
     }
     let style = Style::of(values.iter().map(|value| value.to_f64()), precision);

@@ -90,7 +90,7 @@ pub(super) const ROWS: &[OpInfo] = &[
     },
     OpInfo {
         name: "cast",
-        doc: "Every element converted as by Rust's `as`: truncated, saturated, NaN to 0",
+        doc: "Every element converted as by Rust's `as`: truncated, saturated, NaN to 0. What is beyond f8e4m3 becomes its NaN",
         class: Class::Elementwise,
         params: &[param("dtype", Kind)],
         infer: |_, args, attrs| Ok(vec![args[0].with_dtype(attrs[0].dtype())]),

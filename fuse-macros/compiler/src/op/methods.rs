@@ -3,6 +3,7 @@
 //! The runtime gets its typed methods from here: a row of regular form (elementwise, along an axis, a reduction) is a
 //! method without another line of code. Irregular ones (`matmul`, `where_cond`) are written by hand in the runtime.
 
+use super::reduce::sum_dtype;
 use super::{Accepts, Attr, Call, Class, OpInfo, ParamKind, Rules, table};
 use crate::types::{DType, Dim, Ty};
 use std::fmt;
@@ -38,7 +39,7 @@ pub enum Form {
 pub enum Element {
     /// The receiver's.
     Same,
-    /// The one that sums of the receiver's have: i64 for integers and bool.
+    /// The one that sums of the receiver's have: i64 for integers and bool, f32 for fp8.
     Sum,
     /// Bool.
     Bool,
@@ -105,7 +106,7 @@ impl Element {
             (Element::Same, (|dtype| dtype) as fn(DType) -> DType),
             (Element::Bool, |_| DType::Bool),
             (Element::Index, |_| DType::I64),
-            (Element::Sum, |dtype| if dtype.is_float() { dtype } else { DType::I64 }),
+            (Element::Sum, sum_dtype),
         ]
         .into_iter()
         .find_map(|(element, of)| all(of).then_some(element))
@@ -133,6 +134,7 @@ impl fmt::Display for Method {
             Accepts::Any => "Element",
             Accepts::Float => "Float",
             Accepts::Number => "Num",
+            Accepts::Factor | Accepts::Float8 => unreachable!("products are no regular methods"),
             Accepts::Int => "Int",
             Accepts::Bits | Accepts::Bool => "Bits",
         };

@@ -338,6 +338,10 @@ pub enum Accepts {
     Float,
     /// Floats and integers.
     Number,
+    /// What products of matrices are made of: floats, integers and fp8.
+    Factor,
+    /// fp8.
+    Float8,
     /// Integers.
     Int,
     /// Integers and bool.
@@ -352,7 +356,9 @@ impl Accepts {
         match self {
             Accepts::Any => true,
             Accepts::Float => dtype.is_float(),
-            Accepts::Number => dtype != DType::Bool,
+            Accepts::Number => !matches!(dtype, DType::Bool | DType::F8E4M3),
+            Accepts::Factor => dtype != DType::Bool,
+            Accepts::Float8 => dtype == DType::F8E4M3,
             Accepts::Int => dtype.is_int(),
             Accepts::Bits => dtype.is_int() || dtype == DType::Bool,
             Accepts::Bool => dtype == DType::Bool,

@@ -59,7 +59,7 @@ impl Num {
             DType::I64 => Num::I(self.to_int(|x| x as i64)),
             DType::I32 => Num::I(self.to_int(|x| i64::from(x as i32)) as i32 as i64),
             DType::U8 => Num::I(self.to_int(|x| i64::from(x as u8)) as u8 as i64),
-            DType::F64 | DType::F32 | DType::F16 | DType::BF16 => Num::F(self.to_float()).round(dtype),
+            DType::F64 | DType::F32 | DType::F16 | DType::BF16 | DType::F8E4M3 => Num::F(self.to_float()).round(dtype),
             DType::Param(_) | DType::Compute(_) => panic!("{dtype} is generic"),
         }
     }
@@ -103,6 +103,11 @@ fn round_float(x: f64, dtype: DType) -> f64 {
         DType::F32 => x as f32 as f64,
         DType::F16 => round_to(x, 11, -14, 65504.0),
         DType::BF16 => round_to(x, 8, -126, 3.389_531_389_251_535_5e38),
+        // What halves would have as infinity is NaN: there is none.
+        DType::F8E4M3 => match round_to(x, 4, -6, 448.0) {
+            infinite if infinite.is_infinite() => f64::NAN,
+            finite => finite,
+        },
         _ => x,
     }
 }
@@ -163,6 +168,17 @@ mod tests {
         assert_eq!(f16(65519.0), 65504.0);
         assert_eq!(f16(65520.0), f64::INFINITY);
         assert_eq!(bf16(-3.4e38), -f64::INFINITY);
+    }
+
+    #[test]
+    fn fp8_has_no_infinity() {
+        let f8 = |x: f64| Num::F(x).round(DType::F8E4M3).f();
+        assert_eq!(f8(17.0), 16.0);
+        assert_eq!(f8(19.0), 20.0);
+        assert_eq!(f8(464.0), 448.0);
+        assert_eq!(f8(-2f64.powi(-9)), -2f64.powi(-9));
+        assert_eq!(f8(2f64.powi(-10)), 0.0);
+        assert!([465.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN].into_iter().all(|x| f8(x).is_nan()));
     }
 
     #[test]

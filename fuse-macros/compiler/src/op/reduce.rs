@@ -1,6 +1,6 @@
 //! Reductions along an axis (`sum`), with the axis kept (`sum_keepdim`) and of everything (`sum_all`), and running sums.
 //!
-//! Sums and products of integers and bools are i64. Those of halves are accumulated in f32 and rounded once.
+//! Sums and products of integers and bools are i64, those of fp8 f32. Those of halves are accumulated in f32 and rounded once.
 
 use super::ParamKind::{Axis, Dim as Size};
 use super::build::{Along, Ops};
@@ -210,9 +210,13 @@ pub(super) const ROWS: &[OpInfo] = {
     ]
 };
 
-/// The element type of a sum: i64 for integers and bool.
-fn sum_dtype(dtype: DType) -> DType {
-    if dtype.is_float() { dtype } else { DType::I64 }
+/// The element type of a sum: i64 for integers and bool, f32 for fp8.
+pub(super) fn sum_dtype(dtype: DType) -> DType {
+    match dtype {
+        DType::F8E4M3 => DType::F32,
+        float if float.is_float() => float,
+        _ => DType::I64,
+    }
 }
 
 /// The axis of a reduction, `None` for all of them.

@@ -225,13 +225,17 @@ pub(super) fn wrong_dtype(op: &OpInfo, dtype: DType) -> Fault {
     use super::Accepts::*;
     let (wanted, help) = match op.accepts {
         Any => unreachable!("`{}` takes every element type", op.name),
+        Float8 => ("f8e4m3", "`cast::<f8e4m3>()` before it converts"),
+        Number if dtype == DType::F8E4M3 => ("numbers that are computed with", "`cast::<f32>()` before it converts"),
         Float => ("floats", "`cast::<f32>()` before it converts"),
-        Number => ("numbers", "`cast::<i64>()` before it converts"),
+        Number | Factor => ("numbers", "`cast::<i64>()` before it converts"),
         Int => ("integers", "`cast::<i64>()` before it converts"),
         Bits => ("integers or bool", "`cast::<i64>()` before it converts"),
         Bool => ("bool", "`.ne(0)` before it converts"),
     };
-    Fault::new(format!("`{}` is for {wanted}, {{0}} is {dtype}", op.name)).help(help).at(0).by_types()
+    let fault = Fault::new(format!("`{}` is for {wanted}, {{0}} is {dtype}", op.name)).help(help).at(0);
+    // rustc says of fp8 that a bound is not met, which tells nobody what to do.
+    if dtype == DType::F8E4M3 { fault } else { fault.by_types() }
 }
 
 /// The one element type of operands, `rules.op`'s. Scalars may be in the compute type of the others.

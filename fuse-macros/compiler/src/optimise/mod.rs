@@ -14,6 +14,8 @@ mod simplify;
 mod unify;
 
 use crate::graph::Graph;
+use crate::op::Class;
+use crate::types::DType;
 
 pub use assume::run as assume;
 
@@ -38,10 +40,10 @@ pub fn run(graph: Graph, options: Options) -> Graph {
     graph
 }
 
-/// Elementwise halves keep the bits of their compute type; what is stored is rounded by the store.
+/// Elementwise halves keep the bits of their compute type, fp8, which is cast to for its few bits, does not; what is stored is rounded by the store.
 fn keep_compute_precision(graph: &mut Graph) {
+    let is_kept = |dtype: DType| dtype.is_half() || matches!(dtype, DType::Param(_));
     for node in &mut graph.nodes {
-        node.round = !(matches!(node.op.class, crate::op::Class::Elementwise)
-            && node.outs[0].dtype.compute() != node.outs[0].dtype);
+        node.round = !(matches!(node.op.class, Class::Elementwise) && is_kept(node.outs[0].dtype));
     }
 }

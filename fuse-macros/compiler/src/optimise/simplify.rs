@@ -101,7 +101,7 @@ fn constant(graph: &Graph, val: Val) -> Option<Literal> {
 /// Types narrower or more generic than their compute type are left alone: where they are rounded is for the back ends.
 fn folded(graph: &mut Graph, node: &Node) -> Option<Val> {
     let dtype = node.outs.first()?.dtype;
-    if dtype.is_half() || dtype.is_generic() {
+    if dtype.is_narrow() || dtype.is_generic() {
         return None;
     }
     let literal = match known(graph, node)?.cast(dtype) {
@@ -194,6 +194,7 @@ mod tests {
             g.outs[0] == g.inputs[0]
         };
         assert!(back(DType::F16, DType::F32, DType::F16));
+        assert!(back(DType::F8E4M3, DType::F32, DType::F8E4M3));
         assert!(back(DType::Param(0), DType::Compute(0), DType::Param(0)));
         assert!(!back(DType::F16, DType::F32, DType::BF16) && !back(DType::F32, DType::F16, DType::F32));
     }

@@ -46,8 +46,8 @@ impl Constant {
     /// The constant as rustc would read it for this element type.
     pub fn literal(&self, dtype: DType) -> Literal {
         match self {
-            // Halves take their scalars in f32; a decimal must be rounded once, not by way of f64.
-            Constant::Float(text) if matches!(dtype, DType::F32 | DType::F16 | DType::BF16) => {
+            // Narrow floats take their scalars in f32; a decimal must be rounded once, not by way of f64.
+            Constant::Float(text) if dtype.compute() == DType::F32 => {
                 Literal::Float(text.parse::<f32>().unwrap_or(f32::NAN).into())
             }
             Constant::Float(text) => Literal::Float(text.parse().unwrap_or(f64::NAN)),

@@ -14,6 +14,9 @@ pub enum DType {
     F16,
     /// bfloat16.
     BF16,
+    /// 8-bit float with 4 bits of exponent and 3 of mantissa, without infinities: PyTorch's `float8_e4m3fn`. It is kept and
+    /// multiplied; other arithmetic is done in a type that it is cast to.
+    F8E4M3,
     /// 64-bit signed integer.
     I64,
     /// 32-bit signed integer.
@@ -30,8 +33,17 @@ pub enum DType {
 
 impl DType {
     /// Every concrete element type, in the order of the documentation.
-    pub const ALL: [DType; 8] =
-        [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8, DType::Bool];
+    pub const ALL: [DType; 9] = [
+        DType::F32,
+        DType::F64,
+        DType::F16,
+        DType::BF16,
+        DType::F8E4M3,
+        DType::I64,
+        DType::I32,
+        DType::U8,
+        DType::Bool,
+    ];
 
     /// The Rust spelling: `f32`, `bf16`, `bool`, or `T0` for a generic one and `C0` for what that is computed in.
     pub fn name(self) -> &'static str {
@@ -42,6 +54,7 @@ impl DType {
             DType::F64 => "f64",
             DType::F16 => "f16",
             DType::BF16 => "bf16",
+            DType::F8E4M3 => "f8e4m3",
             DType::I64 => "i64",
             DType::I32 => "i32",
             DType::U8 => "u8",
@@ -57,12 +70,12 @@ impl DType {
             DType::F64 | DType::I64 => 8,
             DType::F32 | DType::I32 => 4,
             DType::F16 | DType::BF16 => 2,
-            DType::U8 | DType::Bool => 1,
+            DType::F8E4M3 | DType::U8 | DType::Bool => 1,
             DType::Param(_) | DType::Compute(_) => 0,
         }
     }
 
-    /// Whether values are floating point. Generic types are always `Float`.
+    /// Whether values are floats with arithmetic: all but fp8. Generic types are always `Float`.
     pub fn is_float(self) -> bool {
         matches!(self, DType::F32 | DType::F64 | DType::F16 | DType::BF16 | DType::Param(_) | DType::Compute(_))
     }
@@ -77,15 +90,20 @@ impl DType {
         matches!(self, DType::Param(_) | DType::Compute(_))
     }
 
-    /// Whether values are stored in fewer bits than they are computed in.
+    /// Whether values are floats of 16 bits.
     pub fn is_half(self) -> bool {
         matches!(self, DType::F16 | DType::BF16)
     }
 
-    /// The type one element is computed in: f32 for the halves, `C0` for `T0`, itself otherwise.
+    /// Whether values are stored in fewer bits than they are computed in.
+    pub fn is_narrow(self) -> bool {
+        self.is_half() || self == DType::F8E4M3
+    }
+
+    /// The type one element is computed in: f32 for halves and fp8, `C0` for `T0`, itself otherwise.
     pub fn compute(self) -> DType {
         match self {
-            DType::F16 | DType::BF16 => DType::F32,
+            DType::F16 | DType::BF16 | DType::F8E4M3 => DType::F32,
             DType::Param(n) => DType::Compute(n),
             wide => wide,
         }

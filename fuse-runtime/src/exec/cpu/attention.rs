@@ -8,7 +8,7 @@ use super::launch::Launch;
 use super::matmul::{Matrix, Multiply, Panels, Product, Tile};
 use super::share::share;
 use super::worker::Worker;
-use crate::dtype::Element;
+use crate::dtype::{Element, f8e4m3};
 use crate::error::Result;
 use crate::exec::buffers::Buffers;
 use crate::exec::symbols::Sizes;
@@ -41,6 +41,7 @@ pub(crate) fn run_attention(plan: &Plan, parts: &Parts<'_>, buffers: &mut Buffer
         DType::F64 => rows.run::<f64>(),
         DType::F16 => rows.run::<f16>(),
         DType::BF16 => rows.run::<bf16>(),
+        DType::F8E4M3 => rows.run::<f8e4m3>(),
         DType::I64 => rows.run::<i64>(),
         DType::I32 => rows.run::<i32>(),
         DType::U8 => rows.run::<u8>(),

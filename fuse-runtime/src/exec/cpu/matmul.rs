@@ -4,7 +4,7 @@ use super::kernel::{RUN, bind};
 use super::launch::Launch;
 use super::share::share;
 use super::worker::Worker;
-use crate::dtype::Element;
+use crate::dtype::{Element, f8e4m3};
 use crate::error::Result;
 use crate::exec::buffers::Buffers;
 use crate::exec::symbols::Sizes;
@@ -36,6 +36,7 @@ pub(crate) fn run_matmul(
         DType::F64 => product.run::<f64>(&launch, body),
         DType::F16 => product.run::<f16>(&launch, body),
         DType::BF16 => product.run::<bf16>(&launch, body),
+        DType::F8E4M3 => product.run::<f8e4m3>(&launch, body),
         DType::I64 => product.run::<i64>(&launch, body),
         DType::I32 => product.run::<i32>(&launch, body),
         DType::U8 => product.run::<u8>(&launch, body),

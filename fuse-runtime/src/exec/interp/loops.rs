@@ -1,7 +1,7 @@
 //! The loops of the interpreter: one an op and element type, made from the Rust text of the op table.
 
 use super::cells::Cell;
-use crate::dtype::Element;
+use crate::dtype::{Element, f8e4m3};
 use crate::math as m;
 use crate::rt::{Ins, Outs, scalar_as, vectorised};
 use fuse_compiler::op::Literal;
@@ -59,7 +59,7 @@ pub(super) fn loop_of_op(op: &str, args: &[DType]) -> Loop {
 /// Calls `$body` with `$T` standing for the Rust type of a concrete element type other than bool.
 macro_rules! with_number {
     ($dtype:expr, |$T:ident| $body:expr) => {
-        with_number!($dtype, |$T| $body, F32: f32, F64: f64, F16: f16, BF16: bf16, I64: i64, I32: i32, U8: u8)
+        with_number!($dtype, |$T| $body, F32: f32, F64: f64, F16: f16, BF16: bf16, F8E4M3: f8e4m3, I64: i64, I32: i32, U8: u8)
     };
     ($dtype:expr, |$T:ident| $body:expr, $($name:ident: $ty:ty),*) => {
         match $dtype {

@@ -129,11 +129,11 @@ impl Interp {
         cell
     }
 
-    /// A conversion; to a half it goes through the half type itself, so that it rounds once.
+    /// A conversion; to a narrow type it goes through that type itself, so that it rounds once.
     fn cast(&self, k: usize, stmt: &Stmt, value: StmtId, len: usize, outs: &mut Outs<'_>, cells: &mut Cells) -> Cell {
         let from = self.at_length(value, len, cells);
         let dtype = stmt.dtype.compute();
-        let cell = if stmt.dtype.is_half() && (stmt.round || from.dtype() != dtype) {
+        let cell = if stmt.dtype.is_narrow() && (stmt.round || from.dtype() != dtype) {
             let half = loops::convert(&from, cells.fresh(stmt.dtype, len));
             loops::convert(&half, cells.fresh(dtype, len))
         } else if from.dtype() == dtype && self.direct[k].is_none() {
@@ -232,7 +232,7 @@ fn load(ins: &Ins<'_>, leaf: usize, level: Level, len: usize) -> Cell {
 fn direct_store(kernel: &Kernel, stmt: usize) -> Option<usize> {
     let value = &kernel.stmts[stmt];
     let computed = matches!(value.expr, Expr::Apply(..) | Expr::Cast(_));
-    if !computed || value.level != Level::Elem || value.dtype.is_half() {
+    if !computed || value.level != Level::Elem || value.dtype.is_narrow() {
         return None;
     }
     kernel.stores.iter().position(|store| store.value.0 as usize == stmt && store.scatter.is_none())

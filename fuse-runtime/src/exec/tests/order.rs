@@ -15,6 +15,7 @@ pub(super) fn noise(dtype: DType, dims: &[usize]) -> RawTensor {
         DType::F64 => RawTensor::from_slice(&all.collect::<Vec<_>>(), dims),
         DType::F16 => RawTensor::from_slice(&all.map(half::f16::from_f64).collect::<Vec<_>>(), dims),
         DType::BF16 => RawTensor::from_slice(&all.map(half::bf16::from_f64).collect::<Vec<_>>(), dims),
+        DType::F8E4M3 => RawTensor::from_slice(&all.map(crate::dtype::f8e4m3::from_f64).collect::<Vec<_>>(), dims),
         DType::I32 => RawTensor::from_slice(&all.map(|v| (v * 1e9) as i32).collect::<Vec<_>>(), dims),
         DType::I64 => RawTensor::from_slice(&all.map(|v| (v * 1e18) as i64).collect::<Vec<_>>(), dims),
         _ => RawTensor::from_slice(&all.map(|v| v as f32).collect::<Vec<_>>(), dims),

@@ -27,10 +27,12 @@ const HELPERS: &[Helper] = helpers! {
     "behind": "fuse_behind";
     "f16": "fuse_f16" "fuse_to_f16";
     "bf16": "fuse_bf16" "fuse_to_bf16";
+    "e4m3": "fuse_e4m3" "fuse_to_e4m3";
     "convert": "fuse_to_compute";
     "store": "fuse_element";
     "store_f16": "fuse_f16";
     "store_bf16": "fuse_bf16";
+    "store_e4m3": "fuse_e4m3";
     "round": "fuse_rounded";
     "limits": "fuse_limits";
     "cast": "fuse_cast" "fuse_same";

@@ -13,7 +13,9 @@ pub(super) fn literal(value: Literal, dtype: DType) -> String {
         DType::I64 => long(as_i64(value)),
         DType::I32 => int(as_i64(value) as i32),
         DType::U8 => format!("(unsigned char){}", as_i64(value) as u8),
-        DType::F16 | DType::BF16 | DType::Param(_) => unreachable!("compute types are neither halves nor stored types"),
+        DType::F16 | DType::BF16 | DType::F8E4M3 | DType::Param(_) => {
+            unreachable!("compute types are neither narrow nor stored types")
+        }
     }
 }
 

@@ -257,7 +257,7 @@ pub(super) fn compute_type(dtype: DType) -> String {
 /// A value rounded to its element type. What comes from memory or enters at the compute type stays as it is.
 pub(super) fn round(text: String, dtype: DType, expr: &Expr) -> String {
     let exact = matches!(expr, Expr::Load(_) | Expr::Gather { .. } | Expr::Const(_) | Expr::Scalar(_));
-    let rounds = dtype.is_half() || matches!(dtype, DType::Param(_));
+    let rounds = dtype.is_narrow() || matches!(dtype, DType::Param(_));
     if rounds && !exact { format!("fuse_rounded<{}>({text})", c_type(dtype)) } else { text }
 }
 

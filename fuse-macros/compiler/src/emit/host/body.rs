@@ -352,6 +352,7 @@ impl Body<'_> {
             }
             DType::F16 => quote!(::fuse_runtime::prelude::f16),
             DType::BF16 => quote!(::fuse_runtime::prelude::bf16),
+            DType::F8E4M3 => quote!(::fuse_runtime::prelude::f8e4m3),
             dtype => {
                 let name = format_ident!("{}", dtype.name());
                 quote!(#name)

@@ -22,7 +22,7 @@ pub(super) struct Scope<'a> {
 /// What the loops use themselves, and Rust's keywords.
 const RESERVED: &str = "m rt i n start ins outs self Self Element as async await break const continue crate dyn else enum extern false fn for gen if \
     impl in let loop match mod move mut pub ref return static struct super trait true try type unsafe use where while yield abstract become box \
-    do final macro override priv typeof unsized virtual union f16 f32 f64 bf16 i32 i64 u8 bool";
+    do final macro override priv typeof unsized virtual union f8e4m3 f16 f32 f64 bf16 i32 i64 u8 bool";
 
 impl<'a> Scope<'a> {
     pub(super) fn new(plan: &'a Plan, kernel: &'a Kernel) -> Self {
@@ -137,6 +137,7 @@ pub(super) fn rust_type(dtype: DType) -> String {
     match dtype {
         DType::F16 => "::fuse_runtime::prelude::f16".to_owned(),
         DType::BF16 => "::fuse_runtime::prelude::bf16".to_owned(),
+        DType::F8E4M3 => "::fuse_runtime::prelude::f8e4m3".to_owned(),
         DType::Compute(n) => format!("<T{n} as Element>::Compute"),
         dtype => dtype.name().to_owned(),
     }
@@ -157,7 +158,7 @@ pub(super) fn from_compute(dtype: DType, value: &str) -> String {
 
 /// Whether elements may differ from the values they are computed in.
 fn is_stored_narrow(dtype: DType) -> bool {
-    dtype.is_half() || matches!(dtype, DType::Param(_))
+    dtype.is_narrow() || matches!(dtype, DType::Param(_))
 }
 
 /// A conversion between compute types.
@@ -172,6 +173,7 @@ pub(super) fn round(text: String, dtype: DType, expr: &Expr) -> String {
         _ if exact => text,
         DType::F16 => format!("m::round_f16({text})"),
         DType::BF16 => format!("m::round_bf16({text})"),
+        DType::F8E4M3 => format!("m::round_f8e4m3({text})"),
         DType::Param(n) => format!("m::round_to::<T{n}>({text})"),
         _ => text,
     }

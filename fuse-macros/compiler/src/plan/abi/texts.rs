@@ -66,7 +66,7 @@ impl Texts {
             DType::F32 => 3,
             // Of a generic type every instance has texts of its own, and those of halves are most.
             DType::F16 | DType::BF16 | DType::Param(_) | DType::Compute(_) => 5,
-            DType::F64 | DType::I32 | DType::I64 => 2,
+            DType::F64 | DType::F8E4M3 | DType::I32 | DType::I64 => 2,
             DType::U8 | DType::Bool => 1,
         };
         OWN + SHARED * grids

@@ -230,6 +230,7 @@ pub fn c_type(dtype: DType) -> &'static str {
         DType::F64 => "double",
         DType::F16 => "fuse_f16",
         DType::BF16 => "fuse_bf16",
+        DType::F8E4M3 => "fuse_e4m3",
         DType::I64 => "long long",
         DType::I32 => "int",
         DType::U8 => "unsigned char",

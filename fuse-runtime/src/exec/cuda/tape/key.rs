@@ -122,6 +122,7 @@ fn code(dtype: DType) -> u64 {
         DType::I32 => 5,
         DType::U8 => 6,
         DType::Bool => 7,
+        DType::F8E4M3 => 8,
         DType::Param(_) | DType::Compute(_) => unreachable!("a tensor has a concrete type"),
     }
 }
