@@ -62,6 +62,8 @@ const BOUNDS: &[Bound] = &[
         depth: Depth::Line,
         unit: Unit::Terms,
     },
+    // 2^-9 of the terms: tensor cores keep few bits of sums of fp8.
+    Bound { ops: &["scaled_matmul"], roundings: 32768.0, depth: Depth::Line, unit: Unit::Terms },
     // Equal factors all round the same way.
     Bound { ops: &["prod"], roundings: 8.0, depth: Depth::Line, unit: Unit::Result },
     Bound { ops: &["norm"], roundings: 8.0, depth: Depth::Tree, unit: Unit::Result },

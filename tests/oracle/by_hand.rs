@@ -40,6 +40,7 @@ const MAKERS: &[(&str, Make)] = &[
     ("reshape", reshape),
     ("rms_norm", |m| norms(m, false)),
     ("scaled_dot_product_attention", attention),
+    ("scaled_matmul", scaled_matmul),
     ("scatter_add", scatter_add),
     ("slice", |m| along(m, &|_| [(1, 3), (-2, 1000), (0, -1), (2, 1)].map(|(a, b)| vec![at(a), at(b)]).into())),
     ("slice_assign", slice_assign),
@@ -255,6 +256,16 @@ fn matmul(m: &mut Maker) -> Vec<Sample> {
         shapes.push([vec![1; batch.len()], vec![inner, 5]].concat());
     }
     shapes.into_iter().map(|dims| Sample { args: vec![m.receiver(), m.like(&dims)], attrs: vec![] }).collect()
+}
+
+fn scaled_matmul(m: &mut Maker) -> Vec<Sample> {
+    let [batch @ .., _, inner] = m.dims else { return vec![] };
+    let (same, one) = ([batch, &[*inner, 3]].concat(), [vec![1; batch.len()], vec![*inner, 16]].concat());
+    let call = |(dims, dtype): (Vec<usize>, DType)| Sample {
+        args: vec![m.receiver(), m.like(&dims), m.of(DType::F32, &[]), m.of(DType::F32, &[])],
+        attrs: vec![Attr::DType(dtype)],
+    };
+    [(same, DType::F32), (one, DType::BF16)].map(call).into()
 }
 
 fn linear(m: &mut Maker) -> Vec<Sample> {

@@ -30,7 +30,7 @@ fn every_kernel_compiles_in_every_variant() {
         return;
     };
     let only = std::env::var("FUSE_ONLY").ok();
-    let programs = programs::all();
+    let programs = [programs::all(), vec![("scaled_matmul", programs::scaled_matmul().plan)]].concat();
     let (next, assembled) = (AtomicUsize::new(0), Assembled::default());
     let work = || {
         while let Some((name, plan)) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -296,7 +296,14 @@ fn products(matmul: &Matmul) -> Vec<Variant> {
             halves(128, Lie::Across, Lie::Across, 4, Step::Next, true),
         ]);
     }
-    if !matmul.dtype.is_half() {
+    if matmul.dtype == DType::F8E4M3 {
+        few.extend([
+            halves(256, Lie::AlongK, Lie::AlongK, 8, Step::Next, false),
+            halves(192, Lie::AlongK, Lie::AlongK, 1, Step::Apart, false),
+            halves(128, Lie::AlongK, Lie::AlongK, 4, Step::Next, true),
+        ]);
+    }
+    if !matmul.dtype.is_narrow() {
         few.extend([strips(1, Lie::Across, 2), strips(16, Lie::AlongK, 1), strips(4, Lie::Apart, 2)]);
         few.extend([strips(16, Lie::Across, 1), strips(1, Lie::AlongK, 2), strips(16, Lie::Apart, 1)]);
     }

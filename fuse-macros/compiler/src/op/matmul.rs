@@ -1,10 +1,10 @@
 //! Products of matrices.
 
-use super::ParamKind::Tensor;
+use super::ParamKind::{DType as Kind, Tensor, TensorOf};
 use super::build::Ops;
 use super::rules::{self, Fault, Rules, Types};
 use super::{Accepts, Attr, Call, Class, Gradient, OpInfo, Pulled, Val, param};
-use crate::types::{Dim, Ty};
+use crate::types::{DType, Dim, Ty};
 
 pub(super) const ROWS: &[OpInfo] = &[
     OpInfo {
@@ -24,9 +24,28 @@ pub(super) const ROWS: &[OpInfo] = &[
         call: Call::Internal,
         class: Class::Matmul,
         params: &[param("other", Tensor)],
-        accepts: Accepts::Number,
+        accepts: Accepts::Factor,
         infer: product_type,
         gradient: Gradient::Built(factor),
+        ..OpInfo::BASE
+    },
+    OpInfo {
+        name: "scaled_matmul",
+        doc: "The product of fp8 matrices in the last two axes, summed in f32, times the scale of each, in the element type asked for",
+        params: &[
+            param("other", Tensor),
+            param("scale", TensorOf(DType::F32)),
+            param("other_scale", TensorOf(DType::F32)),
+            param("dtype", Kind),
+        ],
+        accepts: Accepts::Float8,
+        infer: scaled_type,
+        decompose: Some(|b, args, attrs| {
+            let mut o = Ops(b);
+            let product = wide_product(&mut o, args[0], args[1]);
+            let scaled = args[2..].iter().fold(product, |product, &scale| o.mul(product, scale));
+            vec![o.cast(scaled, attrs[0].dtype())]
+        }),
         ..OpInfo::BASE
     },
     OpInfo {
@@ -160,6 +179,19 @@ fn product_type(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
     let dims = product_dims(rules, args, 0, 1)?;
     let dtype = attrs.first().map_or(args[0].dtype, Attr::dtype);
     Ok(vec![Ty::new(dtype, dims)])
+}
+
+fn scaled_type(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
+    rules::need_rank(rules, args, 1, args[0].rank())?;
+    for scale in [2, 3] {
+        rules::need_rank(rules, args, scale, 0)?;
+        rules::need_dtype(rules, args, scale, DType::F32)?;
+    }
+    let dtype = attrs[0].dtype();
+    if !dtype.is_float() {
+        return Err(Fault::new(format!("`{}` gives floats, not {dtype}", rules.op)).by_types());
+    }
+    Ok(vec![Ty::new(dtype, product_dims(rules, args, 0, 1)?)])
 }
 
 /// The extents of the product of operands `a` and `b`.

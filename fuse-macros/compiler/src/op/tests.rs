@@ -165,6 +165,33 @@ fn float_only_ops_refuse_integers() {
 }
 
 #[test]
+fn fp8_is_cast_before_it_is_computed_with() {
+    let x = Ty::new(DType::F8E4M3, [Dim::Const(3)]);
+    for (name, args) in [("add", 2), ("matmul", 2), ("exp", 1), ("relu", 1)] {
+        let fault = types(name, &vec![x.clone(); args], &[]).0.unwrap_err();
+        assert_eq!(fault.help.as_deref(), Some("`cast::<f32>()` before it converts"), "{}", fault.message);
+        assert!(!fault.by_types && fault.message.ends_with("{0} is f8e4m3"), "{}", fault.message);
+    }
+    assert_eq!(types("sum", std::slice::from_ref(&x), &[Attr::Int(0)]).0, Ok(vec![Ty::new(DType::F32, [])]));
+    assert_eq!(types("max", &[x], &[Attr::Int(0)]).0, Ok(vec![Ty::new(DType::F8E4M3, [])]));
+}
+
+#[test]
+fn scales_of_fp8_are_floats_of_rank_0() {
+    let matrix = |dtype, dims: [i64; 2]| Ty::new(dtype, dims.map(Dim::Const));
+    let (a, b, one) = (matrix(DType::F8E4M3, [2, 3]), matrix(DType::F8E4M3, [3, 5]), f32s(&[]));
+    let call = |a: &Ty, b: &Ty, scale: &Ty, dtype| {
+        types("scaled_matmul", &[a.clone(), b.clone(), scale.clone(), one.clone()], &[Attr::DType(dtype)]).0
+    };
+    assert_eq!(call(&a, &b, &one, DType::BF16), Ok(vec![matrix(DType::BF16, [2, 5])]));
+    assert!(call(&a, &b, &f32s(&[2]), DType::BF16).is_err());
+    assert!(call(&a, &b, &one, DType::I64).unwrap_err().message.contains("gives floats"));
+    assert!(call(&a, &a, &one, DType::F32).unwrap_err().message.contains("inner dimensions"));
+    let fault = call(&matrix(DType::BF16, [2, 3]), &b, &one, DType::F32).unwrap_err();
+    assert_eq!(fault.help.as_deref(), Some("`cast::<f8e4m3>()` before it converts"));
+}
+
+#[test]
 fn sums_of_integers_and_bool_are_i64() {
     for dtype in [DType::U8, DType::I32, DType::Bool] {
         let x = Ty::new(dtype, [Dim::Const(3)]);

@@ -1131,7 +1131,7 @@ template <int L, int R> struct fuse_wgmma_halves<fuse_bf16, 256, L, R> {
 // lie, as in `fuse_packs`: 1 along k, 2 along their rows or columns, in both cases in aligned runs of 16 bytes.
 template <class T, int SIZE, int L, int R> struct fuse_halves {
     typedef fuse_part<128, SIZE> Part;
-    static constexpr int DEPTH = 64, STAGES = SIZE > 192 ? 4 : 5;
+    static constexpr int RUN = 16 / sizeof(T), DEPTH = 8 * RUN, STAGES = SIZE > 192 ? 4 : 5;
 
     // Lines of 128 bytes: 64 inner positions of a row, or 64 rows at an inner position. Of eight lines, the 16 bytes at the
     // same place are swizzled into different banks.
@@ -1170,10 +1170,10 @@ template <class T, int SIZE, int L, int R> struct fuse_halves {
         unsigned to = fuse_shared_at(lines) + line * 128 + (chunk ^ line % 8) * 16;
 #pragma unroll
         for (int block = 0; block < X; block += 64) {
-            const T* from = side.from + chunk * 8;
+            const T* from = side.from + chunk * RUN;
             from += LIE == 1 ? (block + line) * side.x_stride + k : (k + line) * side.k_stride + block;
-            const int room = chunk * 8 + (LIE == 1 ? k - (int)side.k_end : block - side.x_end);
-            const int bytes = min(max(-room, 0), 8) * 2, lines = LIE == 1 ? side.x_end - block - line : (int)side.k_end - k - line;
+            const int room = chunk * RUN + (LIE == 1 ? k - (int)side.k_end : block - side.x_end);
+            const int bytes = min(max(-room, 0), RUN) * (int)sizeof(T), lines = LIE == 1 ? side.x_end - block - line : (int)side.k_end - k - line;
 #pragma unroll
             for (int n = 0; n < 64; n += 16, to += 2048, from += 16 * (LIE == 1 ? side.x_stride : side.k_stride))
                 copy(to, from, lines > n ? bytes : 0);
@@ -1232,13 +1232,19 @@ template <class T, int SIZE, int L, int R> struct fuse_halves {
 };
 
 #if __CUDA_ARCH__ >= 800
+// What tensor cores multiply, of elements that are halves.
+template <class T, int N> static __device__ __forceinline__ const fuse_pack<T, N>& fuse_as_halves(const fuse_pack<T, N>& pack)
+{
+    return pack;
+}
+
 // A tile of a product of halves on tensor cores, with sums in float. Two warps lie side by side, SIZE / 32 below each other;
 // a warp has 32 rows and SIZE / 2 columns and multiplies 16 by 16 with 16 by 8 elements at a time, which leaves every
 // thread with two neighbouring columns of a row and of the eighth row after it.
-template <class T, int SIZE, int L, int R> struct fuse_tensor_product {
+template <class T, int SIZE, int L, int R, class H = T> struct fuse_tensor_product {
     static constexpr int ROWS = 4, COLUMNS = SIZE / 8, DEPTH = 32, W = 8;
     // A tile keeps the order of its operand, with 16 bytes between its lines that keep them in different banks.
-    template <int LIE> struct Tile { T of[LIE == 2 ? DEPTH : SIZE][(LIE == 2 ? SIZE : DEPTH) + 8]; };
+    template <int LIE> struct Tile { H of[LIE == 2 ? DEPTH : SIZE][(LIE == 2 ? SIZE : DEPTH) + 8]; };
     typedef Tile<L> LeftTile;
     typedef Tile<R> RightTile;
     typedef fuse_packs<T, L, SIZE, DEPTH, W> LeftPacks;
@@ -1259,7 +1265,7 @@ template <class T, int SIZE, int L, int R> struct fuse_tensor_product {
 #pragma unroll
         for (int pack = 0; pack < packs.COUNT; ++pack) {
             const int x = packs.x() + pack * packs.X_STEP, k = packs.k() + pack * packs.K_STEP;
-            packs.of[pack].store(LIE == 2 ? &tile.of[k][x] : &tile.of[x][k]);
+            fuse_as_halves(packs.of[pack]).store(LIE == 2 ? &tile.of[k][x] : &tile.of[x][k]);
         }
     }
 
@@ -1279,7 +1285,7 @@ template <class T, int SIZE, int L, int R> struct fuse_tensor_product {
                 for (int j = 0; j < SIZE / 16; ++j) {
                     float* upper = &product[2 * i][2 * j];
                     float* lower = &product[2 * i + 1][2 * j];
-                    fuse_multiply_halves(T(), upper, lower, left[i], right[j / 2][j % 2], right[j / 2][j % 2 + 2]);
+                    fuse_multiply_halves(H(), upper, lower, left[i], right[j / 2][j % 2], right[j / 2][j % 2 + 2]);
                 }
         }
     }

@@ -293,6 +293,19 @@ fn batched_matmul(dtype: DType) -> Made {
     p.plan(&[out])
 }
 
+/// A product of fp8 with a bias, of which halves and fp8 are kept.
+pub fn scaled_matmul() -> Made {
+    let mut p = Program::new("scaled_matmul");
+    let (a, b) = (p.input("a", DType::F8E4M3, 2), p.input("b", DType::F8E4M3, 2));
+    let (scale, other_scale) = (p.input("scale", DType::F32, 0), p.input("other_scale", DType::F32, 0));
+    let bias = p.input("bias", DType::F32, 1);
+    let turned = p.op("t", &[b]);
+    let product = p.with("scaled_matmul", &[a, turned, scale, other_scale], vec![Attr::DType(DType::F32)]);
+    let sum = p.op("add", &[product, bias]);
+    let outs = [p.cast(sum, DType::BF16), p.cast(sum, DType::F8E4M3)];
+    p.plan(&outs)
+}
+
 fn integers() -> Made {
     let mut p = Program::new("integers");
     let (x, y) = (p.input("x", DType::I64, 1), p.input("y", DType::I64, 1));

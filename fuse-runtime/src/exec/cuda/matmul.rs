@@ -12,6 +12,7 @@ use crate::log::{self, Topic};
 use crate::raw::RawTensor;
 use fuse_compiler::plan::Matmul;
 use fuse_compiler::plan::abi::{Access, BATCH_AXES, Geometry, Target, has_few_rows, pays_in_halves, pays_in_thirds};
+use fuse_compiler::types::DType;
 use std::sync::LazyLock;
 
 /// Multiplications and additions of one call of the library from which on several calls of it beat one launch of the
@@ -169,7 +170,9 @@ impl Product {
 
     /// Whether the template multiplies where nothing was timed.
     pub(super) fn usually_by_template(&self, call: &CudaCall<'_>, matmul: &Matmul) -> Result<bool> {
-        Ok(template_is_forced() || self.has_few_rows() || self.pays_on_tensor_cores(call, matmul)?)
+        // The library has other sums of fp8, for operands that lie in one way alone.
+        let is_float8 = matmul.dtype == DType::F8E4M3;
+        Ok(is_float8 || template_is_forced() || self.has_few_rows() || self.pays_on_tensor_cores(call, matmul)?)
     }
 
     /// Where the matrices lie.

@@ -72,7 +72,9 @@ const HELPERS: &[Helper] = helpers! {
     "wgmma_halves": "fuse_wgmma_halves";
     "wgmma_f16": "fuse_wgmma_halves fuse_f16";
     "wgmma_bf16": "fuse_wgmma_halves fuse_bf16";
+    "wgmma_e4m3": "fuse_wgmma_float8";
     "halves": "fuse_halves";
+    "float8": "fuse_float8";
     "shares": "fuse_shares";
     "third_pair": "fuse_third_pair" "fuse_bf16_pair";
     "thirds": "fuse_thirds";
@@ -92,9 +94,10 @@ const HELPERS: &[Helper] = helpers! {
     "attention_floats": "fuse_attention_floats";
     "attention_floats_back": "fuse_attention_floats_dq" "fuse_attention_floats_dkv";
     "attention_any": "fuse_attention_any" "fuse_attention_any_dq" "fuse_attention_any_dkv";
-    "tensor": "fuse_product fuse_f16" "fuse_product fuse_bf16";
+    "tensor": "fuse_product fuse_f16" "fuse_product fuse_bf16" "fuse_product fuse_e4m3";
     "tensor_f16": "fuse_product fuse_f16";
     "tensor_bf16": "fuse_product fuse_bf16";
+    "tensor_e4m3": "fuse_product fuse_e4m3";
 };
 
 /// The helpers a text needs, with those they need themselves, in order. `generic`: element types are defines and may be halves.

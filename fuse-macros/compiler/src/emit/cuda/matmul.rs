@@ -13,9 +13,9 @@ use crate::types::DType;
 /// Writes the kernel, named after its epilogue. How tiles and strips are multiplied stands in the helpers.
 pub(super) fn write(w: &mut Writer, scope: &Scope<'_>, matmul: &Matmul) {
     let ways: [(&str, bool, Write); 3] = [
-        ("FEW", !matmul.dtype.is_half(), strips),
+        ("FEW", !matmul.dtype.is_narrow(), strips),
         ("THIRDS", matmul.dtype == DType::F32 || matmul.dtype.is_generic(), thirds),
-        ("HALVES", matmul.dtype.is_half() || matmul.dtype.is_generic(), halves),
+        ("HALVES", matmul.dtype.is_narrow() || matmul.dtype.is_generic(), halves),
     ];
     let mut branch = "#if";
     for (define, _, write) in ways.into_iter().filter(|(_, exists, _)| *exists) {
@@ -72,11 +72,14 @@ fn thirds(w: &mut Writer, scope: &Scope<'_>, matmul: &Matmul) {
     roles.write(w, scope, matmul);
 }
 
-/// The same of halves, whose operands are copied as they are.
+/// The same of halves and fp8, whose operands are copied as they are.
 fn halves(w: &mut Writer, scope: &Scope<'_>, matmul: &Matmul) {
     let roles = Roles {
         columns: "HALVES",
-        class: &format!("fuse_halves<{}, HALVES, LEFT, RIGHT>", c_type(matmul.dtype)),
+        class: &match matmul.dtype {
+            DType::F8E4M3 => "fuse_float8<HALVES>".to_owned(),
+            dtype => format!("fuse_halves<{}, HALVES, LEFT, RIGHT>", c_type(dtype)),
+        },
         tiles: "for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x)",
         tile: "n",
         fed: &[LEFT, RIGHT],

@@ -1,7 +1,7 @@
-//! Products on Hopper's tensor cores, of floats in three parts each and of halves: where they pay, in which tiles, and how they are
+//! Products on Hopper's tensor cores, of floats in three parts each, of halves and of fp8: where they pay, in which tiles, and how they are
 //! launched.
 //!
-//! See the helpers `fuse_thirds` and `fuse_halves`. Times are in ns, measured on an H200 over the shapes of `benches/products.rs`.
+//! See the helpers `fuse_thirds`, `fuse_halves` and `fuse_float8`. Times are in ns, measured on an H200 over the shapes of `benches/products.rs`.
 
 use super::product::{lie, tiles};
 use super::variant::{step, vector};
@@ -96,6 +96,8 @@ pub(super) const THIRDS: Tiles = Tiles { columns: &[(192, 4100, 2000), (128, 300
 /// Of halves. Tiles of a round end together, so that all write at the same time.
 pub(super) const HALVES: Tiles =
     Tiles { columns: &[(256, 830, 4000), (192, 670, 2900), (128, 510, 1800)], shares: false };
+/// Of fp8. What copies bring, 32 bytes a cycle, bounds all of them.
+const FLOAT8: Tiles = Tiles { columns: &[(256, 460, 4600), (192, 373, 3300), (128, 268, 2300)], shares: false };
 
 impl Tiles {
     /// The columns with which a device is done first, and when.
@@ -250,14 +252,17 @@ impl Variant {
         Variant { walk: Walk::Thirds { columns, shares, left: whole(left), right: whole(right) }, ..self }
     }
 
-    /// The variant of a product of halves in plain tiles on these tensor cores, if the device has them and operands lie in runs.
+    /// The variant of a product of halves or fp8 in plain tiles on these tensor cores, if the device has them and operands lie in
+    /// runs, which of fp8 have to be along the inner axis.
     pub fn in_halves(self, epilogue: &Kernel, dtype: DType, axes: &Geometry, target: &Target) -> Variant {
         let is_half = dtype.is_half() || dtype.is_generic() && bytes(axes) == DType::F16.bytes();
+        let is_float8 = dtype == DType::F8E4M3;
         let (left, right) = match self.walk {
-            Walk::Product { left, right, .. } if is_half && exists(axes, target) => (left, right),
+            Walk::Product { left, right, .. } if (is_half || is_float8) && exists(axes, target) => (left, right),
             _ => return self,
         };
-        if left == Lie::Apart || right == Lie::Apart {
+        let are_runs = |lies: [Lie; 2]| lies.iter().all(|lie| *lie == Lie::AlongK || is_half && *lie == Lie::Across);
+        if !are_runs([left, right]) {
             return self;
         }
         let operands = axes.operands[..axes.operands.len() - 2].to_vec();
@@ -266,7 +271,7 @@ impl Variant {
         let steps: Vec<Step> = after.operands.iter().map(|operand| step(operand, along)).collect();
         let vec = vector(epilogue, &after, &steps, along);
         let steps = if vec == 1 { vec![Step::Apart; steps.len()] } else { steps };
-        let (columns, _) = HALVES.best(axes, target);
+        let (columns, _) = if is_float8 { FLOAT8 } else { HALVES }.best(axes, target);
         Variant { vec, steps, walk: Walk::Halves { columns, left, right }, ..self }
     }
 }
@@ -278,7 +283,7 @@ pub(super) fn bytes(axes: &Geometry) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{H200, behind_product, matmul, product};
+    use super::super::samples::{H200, behind_product, matmul, product, scaled_product};
     use super::*;
     use crate::graph::Graph;
     use crate::op::{Attr, Build, Literal};
@@ -345,6 +350,31 @@ mod tests {
     }
 
     #[test]
+    fn fp8_takes_operands_that_lie_along_the_inner_axis() {
+        let plan = scaled_product();
+        let matmul = matmul(&plan);
+        let walk = |right: [i64; 2], target: &Target| {
+            let access = |strides: [i64; 2], bytes: usize| Access {
+                strides: [&[0; BATCH_AXES][..], &strides].concat(),
+                address: 0,
+                bytes,
+                indexed: false,
+            };
+            let mut axes = axes_of(1, [4096; 3]);
+            let after = matmul.epilogue.leaves.len() + matmul.epilogue.stores.len();
+            axes.operands = vec![access([4096, 1], 4); after];
+            axes.operands.extend([access([4096, 1], 1), access(right, 1)]);
+            Variant::product(&matmul.epilogue, matmul.dtype, &axes, target).walk
+        };
+        let (left, right) = (Lie::AlongK, Lie::AlongK);
+        assert_eq!(walk([1, 4096], &H200), Walk::Halves { columns: 256, left, right });
+        assert_eq!(walk([4096, 1], &H200), Walk::Product { tile: 128, left, right: Lie::Across });
+        // Rows that begin at odd addresses, and another device.
+        assert_eq!(walk([1, 4100], &H200), Walk::Product { tile: 128, left, right: Lie::Apart });
+        assert_eq!(walk([1, 4096], &Target { capability: 80, ..H200 }), Walk::Product { tile: 128, left, right });
+    }
+
+    #[test]
     fn a_product_alone_pays_where_its_rows_are_odd() {
         let matrix = Access { strides: vec![0, 0, 0, 768, 1], address: 0, bytes: 2, indexed: false };
         let columns = Access { strides: vec![0, 0, 0, 1, 768], ..matrix.clone() };
@@ -373,7 +403,7 @@ mod tests {
         for (columns, ..) in THIRDS.columns {
             assert!(thirds_shared(*columns) as usize <= H200.shared_per_block);
         }
-        for (columns, ..) in HALVES.columns {
+        for (columns, ..) in HALVES.columns.iter().chain(FLOAT8.columns) {
             assert!(halves_shared(*columns) as usize <= H200.shared_per_block);
         }
         assert_eq!(launch(&axes_of(1, [4096, 4096, 64]), 192, 0, &H200).blocks, 132);

@@ -111,9 +111,9 @@ fn lie_of_strips(right: &Access, axes: &Geometry) -> Lie {
     }
 }
 
-/// Neighbouring columns that a thread holds of a row of the product: tensor cores, which multiply halves, leave it two.
+/// Neighbouring columns that a thread holds of a row of the product: tensor cores, which multiply halves and fp8, leave it two.
 fn neighbours(dtype: DType) -> u32 {
-    if dtype.is_half() { 2 } else { 4 }
+    if dtype.is_narrow() { 2 } else { 4 }
 }
 
 fn tile(dtype: DType, axes: &Geometry) -> u32 {

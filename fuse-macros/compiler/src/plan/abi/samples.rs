@@ -44,6 +44,15 @@ pub(super) fn behind_product(follow: impl FnOnce(&mut Graph, Val) -> Vec<Val>) -
     })
 }
 
+/// A product of two matrices of fp8.
+pub(super) fn scaled_product() -> Plan {
+    plan(|graph| {
+        let [a, b] = ["a", "b"].map(|name| graph.input(name, DType::F8E4M3, 2));
+        let scales = ["scale", "other_scale"].map(|name| graph.input(name, DType::F32, 0));
+        graph.push(Op::named("scaled_matmul"), &[a, b, scales[0], scales[1]], vec![Attr::DType(DType::BF16)])
+    })
+}
+
 /// Causal attention of halves, by heads.
 pub(super) fn attention() -> Plan {
     plan(|graph| {

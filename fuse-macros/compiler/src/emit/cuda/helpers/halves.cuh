@@ -3,7 +3,7 @@
 // lie, as in `fuse_packs`: 1 along k, 2 along their rows or columns, in both cases in aligned runs of 16 bytes.
 template <class T, int SIZE, int L, int R> struct fuse_halves {
     typedef fuse_part<128, SIZE> Part;
-    static constexpr int DEPTH = 64, STAGES = SIZE > 192 ? 4 : 5;
+    static constexpr int RUN = 16 / sizeof(T), DEPTH = 8 * RUN, STAGES = SIZE > 192 ? 4 : 5;
 
     // Lines of 128 bytes: 64 inner positions of a row, or 64 rows at an inner position. Of eight lines, the 16 bytes at the
     // same place are swizzled into different banks.
@@ -42,10 +42,10 @@ template <class T, int SIZE, int L, int R> struct fuse_halves {
         unsigned to = fuse_shared_at(lines) + line * 128 + (chunk ^ line % 8) * 16;
 #pragma unroll
         for (int block = 0; block < X; block += 64) {
-            const T* from = side.from + chunk * 8;
+            const T* from = side.from + chunk * RUN;
             from += LIE == 1 ? (block + line) * side.x_stride + k : (k + line) * side.k_stride + block;
-            const int room = chunk * 8 + (LIE == 1 ? k - (int)side.k_end : block - side.x_end);
-            const int bytes = min(max(-room, 0), 8) * 2, lines = LIE == 1 ? side.x_end - block - line : (int)side.k_end - k - line;
+            const int room = chunk * RUN + (LIE == 1 ? k - (int)side.k_end : block - side.x_end);
+            const int bytes = min(max(-room, 0), RUN) * (int)sizeof(T), lines = LIE == 1 ? side.x_end - block - line : (int)side.k_end - k - line;
 #pragma unroll
             for (int n = 0; n < 64; n += 16, to += 2048, from += 16 * (LIE == 1 ? side.x_stride : side.k_stride))
                 copy(to, from, lines > n ? bytes : 0);

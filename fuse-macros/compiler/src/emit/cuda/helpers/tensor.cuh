@@ -1,11 +1,17 @@
 #if __CUDA_ARCH__ >= 800
+// What tensor cores multiply, of elements that are halves.
+template <class T, int N> static __device__ __forceinline__ const fuse_pack<T, N>& fuse_as_halves(const fuse_pack<T, N>& pack)
+{
+    return pack;
+}
+
 // A tile of a product of halves on tensor cores, with sums in float. Two warps lie side by side, SIZE / 32 below each other;
 // a warp has 32 rows and SIZE / 2 columns and multiplies 16 by 16 with 16 by 8 elements at a time, which leaves every
 // thread with two neighbouring columns of a row and of the eighth row after it.
-template <class T, int SIZE, int L, int R> struct fuse_tensor_product {
+template <class T, int SIZE, int L, int R, class H = T> struct fuse_tensor_product {
     static constexpr int ROWS = 4, COLUMNS = SIZE / 8, DEPTH = 32, W = 8;
     // A tile keeps the order of its operand, with 16 bytes between its lines that keep them in different banks.
-    template <int LIE> struct Tile { T of[LIE == 2 ? DEPTH : SIZE][(LIE == 2 ? SIZE : DEPTH) + 8]; };
+    template <int LIE> struct Tile { H of[LIE == 2 ? DEPTH : SIZE][(LIE == 2 ? SIZE : DEPTH) + 8]; };
     typedef Tile<L> LeftTile;
     typedef Tile<R> RightTile;
     typedef fuse_packs<T, L, SIZE, DEPTH, W> LeftPacks;
@@ -26,7 +32,7 @@ template <class T, int SIZE, int L, int R> struct fuse_tensor_product {
 #pragma unroll
         for (int pack = 0; pack < packs.COUNT; ++pack) {
             const int x = packs.x() + pack * packs.X_STEP, k = packs.k() + pack * packs.K_STEP;
-            packs.of[pack].store(LIE == 2 ? &tile.of[k][x] : &tile.of[x][k]);
+            fuse_as_halves(packs.of[pack]).store(LIE == 2 ? &tile.of[k][x] : &tile.of[x][k]);
         }
     }
 
@@ -46,7 +52,7 @@ template <class T, int SIZE, int L, int R> struct fuse_tensor_product {
                 for (int j = 0; j < SIZE / 16; ++j) {
                     float* upper = &product[2 * i][2 * j];
                     float* lower = &product[2 * i + 1][2 * j];
-                    fuse_multiply_halves(T(), upper, lower, left[i], right[j / 2][j % 2], right[j / 2][j % 2 + 2]);
+                    fuse_multiply_halves(H(), upper, lower, left[i], right[j / 2][j % 2], right[j / 2][j % 2 + 2]);
                 }
         }
     }
