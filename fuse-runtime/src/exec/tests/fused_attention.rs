@@ -318,6 +318,17 @@ fn numbers_of_queries_share_a_text() {
 }
 
 /// Values below and above what three bfloat16 hold, and such as are no numbers.
+/// Heads whose last queries are small tiles, as the last round of whole ones would be a third of the device: with a block of keys
+/// for one warpgroup alone, and for all three of them.
+#[test]
+fn small_tiles_end_the_work() {
+    for (n, masked) in [(70, Mask::None), (300, Mask::Keys), (530, Mask::None)] {
+        check(BF16, [16, 12, 500, n, 32, 32], masked, Form::Op(false), Lie::Projected);
+    }
+    check(F16, [16, 12, 460, 140, 64, 64], Mask::Bias, Form::Written, Lie::Dense);
+    check_training(BF16, [16, 12, 500, 70, 32, 32], Mask::None, (Form::Written, 0.1), Lie::Dense);
+}
+
 #[test]
 fn floats_that_parts_do_not_hold() {
     let extents @ [b, h, m, n, depth, columns] = [1, 4, 70, 150, 64, 64];

@@ -112,7 +112,7 @@ impl Warps {
             waves * (START + ceil_div(blocks, splits) * block) + joined
         };
         let (time, splits) = (1..=most.max(1)).map(|splits| (time(splits), splits)).min().expect("1 is one of them");
-        (Tiling { tiles, heads, splits, folded }, time)
+        (Tiling { tiles, heads, splits, folded, whole: tiles }, time)
     }
 
     /// What a block of keys takes while so many blocks of threads run, in nanoseconds. Measured on an H200; elsewhere both this and what

@@ -6,7 +6,8 @@
 // A block of threads is a warpgroup that copies and GROUPS that multiply, each for 64 queries. They take turns: while the scores of
 // one go through the softmax, tensor cores work for another, and each multiplies its next scores and its last values in one go
 // (Shah et al., "FlashAttention-3", 2024). Blocks stay and take the next tile of queries from a counter, so that copies for it run
-// while the last one is written.
+// while the last one is written. Where a last round of tiles would leave most multiprocessors without one, what is left of each head
+// are small tiles of the queries of one group, whose blocks of keys the groups take in turn.
 
 // Queries and keys are D deep, values have DV columns; both are rounded up to a multiple of 32, with zeros. TN keys are a block.
 // CAUSAL: no key behind a query. ZERO: a row without keys is 0, and not NaN. PLAIN: a score is the product as it is. KEEPS: the
@@ -22,8 +23,34 @@ struct fuse_attention {
     static constexpr int K_AT = TM * D * 2, V_AT = K_AT + STAGES * K_BYTES, Q_FULL = V_AT + STAGES * V_BYTES;
     static constexpr int Q_EMPTY = Q_FULL + 8, K_FULL = Q_EMPTY + 8, K_EMPTY = K_FULL + 8 * STAGES,
                          V_FULL = K_EMPTY + 8 * STAGES, V_EMPTY = V_FULL + 8 * STAGES, TILE = V_EMPTY + 8 * STAGES, NEXT = TILE + 4;
+    // Where there are small tiles: what each group but the first has of one, numbers of a thread 128 floats apart.
+    static constexpr bool HAS_SMALL = GROUPS == 3 && !CAUSAL;
+    static constexpr int OTHERS = NEXT + 4, OTHER_FLOATS = 128 * (DV / 2 + 4);
     static __device__ __forceinline__ float never() { return __int_as_float(0xff800000); }
-    typedef fuse_query_tile<TM, TN, CAUSAL> Tile;
+
+    // Whole tiles of all heads come first.
+    struct Tile : fuse_query_tile<TM, TN, CAUSAL> {
+        typedef fuse_query_tile<TM, TN, CAUSAL> Any;
+        bool is_small;
+
+        __device__ __forceinline__ Tile(int number, const fuse_attention_shape& shape)
+            : Any(HAS_SMALL ? of(number, shape) : Any(number, shape)), is_small(HAS_SMALL && number >= shape.whole * shape.heads)
+        {
+            if (is_small) this->m = shape.whole * TM + this->m / GROUPS;
+        }
+
+        static __device__ __forceinline__ Any of(int number, const fuse_attention_shape& shape)
+        {
+            const int small = number - shape.whole * shape.heads;
+            return small < 0 ? Any(number, shape, shape.whole) : Any(small, shape, shape.tiles - shape.whole);
+        }
+
+        // The queries from the first one on that there are.
+        __device__ __forceinline__ int live(const fuse_attention_shape& shape) const
+        {
+            return min((int)shape.m - this->m, is_small ? 64 : TM);
+        }
+    };
 
     // The warpgroup that copies: blocks of keys and values from the last one on, tile after tile.
     static __device__ __forceinline__ void produce(unsigned room, const fuse_matrices<T>& q, const fuse_matrices<T>& k,
@@ -41,7 +68,7 @@ struct fuse_attention {
             }
             if (number >= total) break;
             const Tile tile(number, shape);
-            fuse_copy_rows<TM, D>(room, tile.in(q.from, q.strides, tile.m), q.strides.row, (int)shape.m - tile.m, (int)shape.depth);
+            fuse_copy_rows<TM, D>(room, tile.in(q.from, q.strides, tile.m), q.strides.row, tile.live(shape), (int)shape.depth);
             fuse_arrive_behind_copies(room + Q_FULL);
             int next = 0;
             if (threadIdx.x == 0) next = gridDim.x + atomicAdd(counters, 1u);
@@ -143,6 +170,56 @@ struct fuse_attention {
         for (int i = 0; i < DV / 2; ++i) o[i] *= rows.scale[i / 2 % 2];
     }
 
+    // Writes a thread's two rows, of which `settle` ends the sums.
+    template <class SETTLE>
+    static __device__ __forceinline__ void write(const Tile& tile, const fuse_attention_shape& shape, float (&o)[DV / 2], Rows& rows, int m, TO* to,
+                                                 const fuse_heads& to_strides, float* logs, float factor, const SETTLE& settle)
+    {
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+#pragma unroll
+            for (int stride = 1; stride < 4; stride *= 2) rows.sum[r] += __shfl_xor_sync(~0u, rows.sum[r], stride);
+            rows.scale[r] = ZERO && rows.sum[r] == 0.0f ? 0.0f : 1.0f / rows.sum[r];
+            if (KEEPS && threadIdx.x % 4 == 0 && m + 8 * r < (int)shape.m)
+                fuse_put_log<ZERO>(logs, shape, tile.batch, m + 8 * r, rows.largest[r], factor, rows.sum[r]);
+        }
+        settle();
+        rescale(o, rows);
+#pragma unroll
+        for (int r = 0; r < 2; ++r)
+            fuse_put_row(tile.in(to, to_strides, m + 8 * r), m + 8 * r < (int)shape.m ? (int)shape.columns : 0, o, r);
+    }
+
+    // What the groups have of a small tile becomes one, which the first has; the others leave theirs in shared memory.
+    static __device__ __forceinline__ void join(unsigned room, int group, float (&o)[DV / 2], Rows& rows, float to_exp2)
+    {
+        float* const others = (float*)__cvta_shared_to_generic(room + OTHERS) + threadIdx.x % 128;
+        if (group > 0) {
+            float* const own = others + (group - 1) * OTHER_FLOATS;
+#pragma unroll
+            for (int r = 0; r < 2; ++r) own[r * 128] = rows.largest[r], own[(2 + r) * 128] = rows.sum[r];
+#pragma unroll
+            for (int i = 0; i < DV / 2; ++i) own[(4 + i) * 128] = o[i];
+        }
+        asm volatile("bar.sync 5, %0;" :: "n"(GROUPS * 128) : "memory");
+#pragma unroll 1
+        for (int k = 0; group == 0 && k < GROUPS - 1; ++k) {
+            const float* const other = others + k * OTHER_FLOATS;
+            float by[2];
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                const float largest = fmaxf(rows.largest[r], other[r * 128]), none = largest == never() ? 0.0f : largest;
+                rows.scale[r] = fuse_exp2((rows.largest[r] - none) * to_exp2);
+                by[r] = fuse_exp2((other[r * 128] - none) * to_exp2);
+                rows.sum[r] = __fmaf_rn(other[(2 + r) * 128], by[r], rows.sum[r] * rows.scale[r]);
+                rows.largest[r] = largest;
+            }
+#pragma unroll
+            for (int i = 0; i < DV / 2; ++i) o[i] = __fmaf_rn(other[(4 + i) * 128], by[i / 2 % 2], o[i] * rows.scale[i / 2 % 2]);
+        }
+        asm volatile("bar.sync 5, %0;" :: "n"(GROUPS * 128) : "memory");
+    }
+
     // A warpgroup that multiplies.
     template <class SCORE, class WEIGHT>
     static __device__ __forceinline__ void consume(unsigned room, const fuse_attention_shape& shape, TO* to, const fuse_heads& to_strides,
@@ -163,9 +240,10 @@ struct fuse_attention {
             const int number = *(volatile int*)__cvta_shared_to_generic(room + TILE);
             if (number >= shape.tiles * shape.heads) break;
             const Tile tile(number, shape);
-            queries.take(room, group);
+            const int part = tile.is_small ? 0 : group;
+            queries.take(room, part);
             if (STAYS) release(Q_EMPTY);
-            const int first = tile.m + group * 64, m = first + warp * 16 + lane / 4, n = lane % 4 * 2;
+            const int first = tile.m + part * 64, m = first + warp * 16 + lane / 4, n = lane % 4 * 2;
             float s[TN / 2], o[DV / 2] = {};
             unsigned p[TN / 4];
             Rows rows = {{never(), never()}, {}, {}};
@@ -174,16 +252,56 @@ struct fuse_attention {
                 if (!PLAIN_WEIGHT) multipliers.look(tile.batch, m, block * TN + n, (int)shape.m - 1, (int)shape.n - 1);
             };
             int block = tile.blocks - 1;
-            look(block);
-            fuse_await(room + K_FULL + 8 * k_ring.stage, k_ring.parity);
-            fuse_show_to_products();
-            queries.multiply(s, room + K_AT + k_ring.stage * K_BYTES);
-            fuse_products_wait<0>();
-            fuse_hold(s);
-            release(K_EMPTY + 8 * k_ring.stage);
-            k_ring.next();
-            soften<true>(s, rows, tile, m, block * TN + n, shape, to_exp2, score, multipliers);
-            fuse_narrow<T>(p, s);
+            // The scores of a block that has no other beside it.
+            const auto scores_alone = [&] {
+                look(block);
+                fuse_await(room + K_FULL + 8 * k_ring.stage, k_ring.parity);
+                fuse_show_to_products();
+                queries.multiply(s, room + K_AT + k_ring.stage * K_BYTES);
+                fuse_products_wait<0>();
+                fuse_hold(s);
+                release(K_EMPTY + 8 * k_ring.stage);
+                k_ring.next();
+                soften<true>(s, rows, tile, m, block * TN + n, shape, to_exp2, score, multipliers);
+                fuse_narrow<T>(p, s);
+            };
+            const auto add_values = [&] {
+                fuse_await(room + V_FULL + 8 * v_ring.stage, v_ring.parity);
+                fuse_show_to_products();
+                fuse_multiply_across<T, TN, DV>(o, p, room + V_AT + v_ring.stage * V_BYTES);
+            };
+            const auto end_values = [&] {
+                fuse_products_wait<0>();
+                fuse_hold(o);
+                release(V_EMPTY + 8 * v_ring.stage);
+                v_ring.next();
+            };
+            const auto skip = [&] {
+                fuse_await(room + K_FULL + 8 * k_ring.stage, k_ring.parity);
+                release(K_EMPTY + 8 * k_ring.stage);
+                k_ring.next();
+                fuse_await(room + V_FULL + 8 * v_ring.stage, v_ring.parity);
+                release(V_EMPTY + 8 * v_ring.stage);
+                v_ring.next();
+            };
+            if (HAS_SMALL && tile.is_small) {
+#pragma unroll 1
+                for (int turn = 0; block >= 0; --block, turn = turn == GROUPS - 1 ? 0 : turn + 1) {
+                    if (turn != group) {
+                        skip();
+                        continue;
+                    }
+                    scores_alone();
+                    rescale(o, rows);
+                    add_values();
+                    end_values();
+                }
+                if (!STAYS) release(Q_EMPTY);
+                join(room, group, o, rows, to_exp2);
+                if (group == 0) write(tile, shape, o, rows, m, to, to_strides, logs, factor, [] {});
+                continue;
+            }
+            scores_alone();
             // The scores of a block, and the values of the one before.
             const auto step = [&](auto edge) {
                 look(block);
@@ -212,25 +330,8 @@ struct fuse_attention {
                 for (; block >= 0 && block * TN + TN - 1 > first; --block) step(fuse_bool<true>());
             for (; block >= 0; --block) step(fuse_bool<false>());
             if (!STAYS) release(Q_EMPTY);
-            fuse_await(room + V_FULL + 8 * v_ring.stage, v_ring.parity);
-            fuse_show_to_products();
-            fuse_multiply_across<T, TN, DV>(o, p, room + V_AT + v_ring.stage * V_BYTES);
-#pragma unroll
-            for (int r = 0; r < 2; ++r) {
-#pragma unroll
-                for (int stride = 1; stride < 4; stride *= 2) rows.sum[r] += __shfl_xor_sync(~0u, rows.sum[r], stride);
-                rows.scale[r] = ZERO && rows.sum[r] == 0.0f ? 0.0f : 1.0f / rows.sum[r];
-                if (KEEPS && lane % 4 == 0 && m + 8 * r < (int)shape.m)
-                    fuse_put_log<ZERO>(logs, shape, tile.batch, m + 8 * r, rows.largest[r], factor, rows.sum[r]);
-            }
-            fuse_products_wait<0>();
-            fuse_hold(o);
-            release(V_EMPTY + 8 * v_ring.stage);
-            v_ring.next();
-            rescale(o, rows);
-#pragma unroll
-            for (int r = 0; r < 2; ++r)
-                fuse_put_row(tile.in(to, to_strides, m + 8 * r), m + 8 * r < (int)shape.m ? (int)shape.columns : 0, o, r);
+            add_values();
+            write(tile, shape, o, rows, m, to, to_strides, logs, factor, end_values);
         }
     }
 

@@ -3,8 +3,9 @@
 struct fuse_heads { long long batch[3], row; };
 
 // Extents; the batch axes together are `heads`, of which `section` are worked on at a time: their keys and values stay in the L2 cache.
-// So many blocks share the keys of a tile, and so many heads of the last batch axis are rows of one, see the attention of warps.
-struct fuse_attention_shape { long long batch[3], m, n, depth, columns; int tiles, heads, section, splits, folded, padding; };
+// So many blocks share the keys of a tile, and so many heads of the last batch axis are rows of one, see the attention of warps. Of the
+// tiles of a head so many are whole, see `fuse_attention`.
+struct fuse_attention_shape { long long batch[3], m, n, depth, columns; int tiles, heads, section, splits, folded, whole; };
 
 template <class T> struct fuse_matrices { const T* from; const fuse_heads& strides; };
 
@@ -42,16 +43,19 @@ template <int TM, int TN, bool CAUSAL> struct fuse_query_tile {
     int m, batch[3], blocks;
 
     // In a section the longest tiles come first, so that at the end short ones fill up what is left.
-    __device__ __forceinline__ fuse_query_tile(int number, const fuse_attention_shape& shape)
+    __device__ __forceinline__ fuse_query_tile(int number, const fuse_attention_shape& shape) : fuse_query_tile(number, shape, shape.tiles) {}
+
+    // Of so many tiles a head.
+    __device__ __forceinline__ fuse_query_tile(int number, const fuse_attention_shape& shape, int tiles)
     {
-        const int in_section = shape.section * shape.tiles, section = number / in_section, within = number - section * in_section;
+        const int in_section = shape.section * tiles, section = number / in_section, within = number - section * in_section;
         const int heads = min(shape.section, shape.heads - section * shape.section);
         const int tile = within / heads, head = section * shape.section + within - tile * heads;
         const int b2 = (int)shape.batch[2] / shape.folded, b1 = (int)shape.batch[1], two = head / b2, one = two / b1;
         batch[0] = one;
         batch[1] = two - one * b1;
         batch[2] = head - two * b2;
-        m = (CAUSAL ? shape.tiles - 1 - tile : tile) * TM;
+        m = (CAUSAL ? tiles - 1 - tile : tile) * TM;
         const int keys = CAUSAL ? min((int)shape.n, shape.folded > 1 ? (int)shape.m : m + TM) : (int)shape.n;
         blocks = (keys + TN - 1) / TN;
     }
