@@ -1,5 +1,7 @@
 //! Compiled gradients.
 
+#[path = "gradients/attention.rs"]
+mod attention;
 #[path = "gradients/breaks.rs"]
 mod breaks;
 #[path = "gradients/captured.rs"]

@@ -150,7 +150,12 @@ fn compile_body(function: &Function, options: &Options, diag: &mut Diagnostics) 
 
 /// The derivatives of a function's graphs.
 fn followed(function: &Function, compiled: &Compiled, options: &Options) -> Followed {
-    let pairs = autodiff::segments::run(&compiled.program, &options.grad, options.memory());
+    let attended = |graph: &Graph| {
+        let special = optimise::assume(graph);
+        let graph = optimised(special.as_ref().unwrap_or(graph), options);
+        scheduled(&graph, options, false).attended()
+    };
+    let pairs = autodiff::segments::run(&compiled.program, &options.grad, options.memory(), &attended);
     let first = compiled.plans.len() + compiled.gradients.len();
     let split = |(k, pair): (usize, Option<Pair>)| {
         let Pair { derivative, mut forward, backward, told } = pair?;
@@ -282,17 +287,25 @@ fn plans(segment: usize, graph: &Graph, options: &Options, is_turn: bool) -> Vec
 /// From a graph to a plan: optimise, then schedule.
 fn plan(segment: usize, graph: &Graph, options: &Options, is_turn: bool) -> Plan {
     dump("graph", graph);
-    let graph = optimise::run(graph.clone(), optimise::Options { fast: options.numerics == Numerics::Fast });
+    let graph = optimised(graph, options);
     dump("opt", &graph);
-    let schedule_options = schedule::Options {
+    let plan = with_own_names(scheduled(&graph, options, is_turn), segment);
+    dump("plan", &crate::plan::print::plan(&plan));
+    dump("cuda", &emit::cuda::text(&plan));
+    plan
+}
+
+fn optimised(graph: &Graph, options: &Options) -> Graph {
+    optimise::run(graph.clone(), optimise::Options { fast: options.numerics == Numerics::Fast })
+}
+
+fn scheduled(graph: &Graph, options: &Options, is_turn: bool) -> Plan {
+    let options = schedule::Options {
         tf32: options.precision == Precision::High,
         contract: options.numerics == Numerics::Fast,
         is_turn,
     };
-    let plan = with_own_names(schedule::run(&graph, schedule_options), segment);
-    dump("plan", &crate::plan::print::plan(&plan));
-    dump("cuda", &emit::cuda::text(&plan));
-    plan
+    schedule::run(graph, options)
 }
 
 /// Kernels of all graphs of a function stand in one source, so those after the first are named after their graph too.

@@ -54,18 +54,18 @@ fn pull(entry: &Entry, ups: &[Option<RawTensor>]) -> Result<Vec<(usize, RawTenso
     };
     let key = Arc::new(GradientKey { forward, wanted, ups: ups.iter().map(Option::is_some).collect() });
     let ups = ups.iter().flatten().cloned().map(Arg::Tensor);
-    let args: Vec<Arg> = entry.args.iter().cloned().chain(ups).collect();
+    let tapes = traced(&entry.args.iter().cloned().chain(ups.clone()).collect::<Vec<_>>());
     let cotangents = match compiled {
-        Some(cotangents) => cotangents,
-        None => {
-            let program = program(&key)?;
-            eager::run_program(&program, entry.device, &args, &sizes)?
+        Some(cotangents) if tapes.is_empty() => cotangents,
+        compiled => {
+            // Held here, no number drawn gives its storage to a cotangent: a tape further outside reads it.
+            let drawn = entry.what.drawn()?;
+            let further = drawn.iter().cloned().map(Arg::Tensor);
+            let args: Vec<Arg> = entry.args.iter().cloned().chain(further).chain(ups).collect();
+            let derived = || eager::run_program(&program(&key)?, entry.device, &args, &sizes);
+            let cotangents = compiled.map_or_else(derived, Ok)?;
+            record(&tapes, &What::Graph(Arc::new(GraphKey::Gradient(key.clone())), sizes.clone()), &args, cotangents)
         }
-    };
-    let tapes = traced(&args);
-    let cotangents = match tapes.is_empty() {
-        true => cotangents,
-        false => record(&tapes, &What::Graph(Arc::new(GraphKey::Gradient(key)), sizes), &args, cotangents),
     };
     Ok(entry.from.iter().flatten().copied().zip(cotangents).collect())
 }

@@ -4,6 +4,7 @@ use super::graphs::GraphKey;
 use super::segments::SegmentCall;
 use crate::device::Device;
 use crate::eager::{Arg, Key};
+use crate::error::Result;
 use crate::raw::RawTensor;
 use fuse_compiler::op::{Attr, Gradient, Op};
 use std::cell::Cell;
@@ -61,6 +62,14 @@ impl What {
             }
             What::Graph(key, sizes) => (GraphKey::clone(key), sizes.clone()),
             What::Segment(call) => (GraphKey::Segment(call.graph.clone()), call.host_ints.clone()),
+        }
+    }
+
+    /// What was drawn and stays as numbers: further operands of the graph.
+    pub fn drawn(&self) -> Result<Vec<RawTensor>> {
+        match self {
+            What::Segment(call) => call.drawn(),
+            What::Op(..) | What::Graph(..) => Ok(vec![]),
         }
     }
 

@@ -1,9 +1,9 @@
 //! What the forward part keeps for the backward part, and what is computed again: a minimum cut on bytes.
 //!
 //! A value is kept, or computed again from others that are. Between what only the forward part has and what the backward
-//! part reads, the kept values are a cut, and its bytes are those that lie in memory in between. Inputs, results and draws
+//! part reads, the kept values are a cut, and its bytes are those that lie in memory in between. Inputs and results
 //! are there anyhow. What is dear to compute is never computed again: products, reductions, scans, whatever goes through an
-//! index, and composites of such.
+//! index, and composites of such. The exceptions are what kernels make again on their way (`again`), and draws.
 
 use super::split::is_free;
 use crate::graph::Graph;
@@ -19,14 +19,16 @@ pub(super) struct Cut {
     pub kept: Vec<Val>,
 }
 
-/// Chooses what is kept of a forward graph, which is the first part of the joint one.
-pub(super) fn run(graph: &Graph, joint: &Graph, memory: f64) -> Cut {
+/// Chooses what is kept of a forward graph, which is the first part of the joint one. `again`: the nodes that are computed
+/// again in any case.
+pub(super) fn run(graph: &Graph, joint: &Graph, memory: f64, again: &BTreeSet<usize>) -> Cut {
     let read = read(graph, joint);
     let cost = |val: Val| cost(graph, val);
-    let mut kept = smallest(graph, &read, &cost);
+    let mut kept = smallest(graph, &read, again, &cost);
     // What there is room for beside need not be computed again; small values first.
     let bytes = |set: &BTreeSet<Val>| set.iter().map(|&val| cost(val)).sum::<u64>() as f64;
-    let mut others: Vec<Val> = read.iter().copied().filter(|val| !is_free(graph.node(*val))).collect();
+    let is_free = |val: &Val| is_free(graph.node(*val)) || again.contains(&(val.node as usize));
+    let mut others: Vec<Val> = read.iter().copied().filter(|val| !is_free(val)).collect();
     let (least, most) = (bytes(&kept), bytes(&others.iter().copied().collect()));
     let room = least + memory * (most - least).max(0.0);
     others.sort_by_key(|&val| cost(val));
@@ -113,7 +115,7 @@ fn types(graph: &Graph, val: Val) -> crate::types::Ty {
 }
 
 /// The values of a minimum cut.
-fn smallest(graph: &Graph, read: &BTreeSet<Val>, cost: &impl Fn(Val) -> u64) -> BTreeSet<Val> {
+fn smallest(graph: &Graph, read: &BTreeSet<Val>, again: &BTreeSet<usize>, cost: &impl Fn(Val) -> u64) -> BTreeSet<Val> {
     let mut vals: Vec<Val> = Vec::new();
     let mut firsts = Vec::new();
     for (id, node) in graph.nodes.iter().enumerate() {
@@ -125,10 +127,11 @@ fn smallest(graph: &Graph, read: &BTreeSet<Val>, cost: &impl Fn(Val) -> u64) -> 
     let (source, sink) = (2 * vals.len(), 2 * vals.len() + 1);
     let mut network = Network::new(2 * vals.len() + 2);
     for (k, &val) in vals.iter().enumerate() {
-        network.edge(2 * k, 2 * k + 1, cost(val));
         let node = graph.node(val);
+        let is_again = again.contains(&(val.node as usize));
+        network.edge(2 * k, 2 * k + 1, if is_again { Network::ENDLESS } else { cost(val) });
         let is_input = graph.inputs.contains(&val);
-        if is_input || (!is_free(node) && !is_cheap(graph, val.node as usize)) {
+        if is_input || !is_again && !is_free(node) && !is_cheap(graph, val.node as usize) {
             network.edge(source, 2 * k, Network::ENDLESS);
         }
         if read.contains(&val) {

@@ -4,6 +4,7 @@
 //! forward and backward, so that everything behind it fuses across the two. What the backward part reads of the forward
 //! part are the same values: equal nodes are merged later, and draws are made once.
 
+mod again;
 mod captured;
 mod flow;
 #[cfg(feature = "syn")]

@@ -1,6 +1,6 @@
 //! The derivatives of the graphs of a function that a tape follows, across its graph breaks if it has any.
 
-use super::split::{self, Pair};
+use super::split::{self, Attended, Pair};
 use crate::op::{Build, Val};
 use crate::parse::{Function, GenericNames, HostTy, Launch, Piece, Program, Step, parameter_name};
 use proc_macro2::{Ident, TokenStream, TokenTree};
@@ -8,7 +8,7 @@ use syn::FnArg;
 
 /// For each graph of the function its forward and backward, if cotangents of these parameters go through it. What does not
 /// come from another parameter as it was given may depend on them.
-pub fn run(program: &Program, wanted: &[Ident], memory: f64) -> Vec<Option<Pair>> {
+pub fn run(program: &Program, wanted: &[Ident], memory: f64, attended: Attended<'_>) -> Vec<Option<Pair>> {
     let mut launches = vec![None; program.segments.len()];
     visit(&program.body, &mut |step| {
         if let Step::Launch(launch) = step {
@@ -23,7 +23,7 @@ pub fn run(program: &Program, wanted: &[Ident], memory: f64) -> Vec<Option<Pair>
         let is_used = |k: usize| !is_only_read(&program.body, &launch.outs[k].local);
         let seeds = (0..graph.outs.len()).filter(|&k| is_float(&graph.outs[k]) && is_used(k));
         let numbers = |list: Vec<usize>| list.into_iter().map(|k| k as u32).collect::<Vec<u32>>();
-        split::run(graph, &numbers(wrt.collect()), &numbers(seeds.collect()), memory)
+        split::run(graph, &numbers(wrt.collect()), &numbers(seeds.collect()), memory, attended)
     };
     launches.into_iter().enumerate().map(pair).collect()
 }

@@ -1,22 +1,25 @@
 //! Forward and backward as two graphs, for what a tape walks back over.
 //!
 //! The forward graph gives its results and what the backward graph keeps of it; which values these are, a minimum cut says
-//! (`keep`). Draws are made once: they are results of the forward graph and inputs of the backward one.
+//! (`keep`). Draws are not kept: both graphs have all of them, in the same order, and from a generator in the same state the
+//! same numbers come again.
 
 use super::keep::Cut;
-use super::{Request, Seed, flow, keep, open, sweep};
+use super::{Request, Seed, again, flow, keep, open, sweep};
 use crate::graph::{Graph, Node, Rewrite, SymDef, SymSource};
 use crate::op::{Attr, Class, Op, OpEffect, Source, Val};
 use crate::types::{Dim, Sym, Ty};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a tape has to know of a graph that it walks back over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Derivative {
     /// The graph, with its draws as further inputs. Any other gradient is derived from it when it is asked for.
     pub graph: Graph,
-    /// How many of the forward graph's results are the graph's own; then come the draws, then what else is kept.
+    /// Its draws, in order: the op, whose one attribute are the extents.
+    pub draws: Vec<(Op, Vec<Dim>)>,
+    /// How many of the forward graph's results are the graph's own; then comes what else is kept.
     pub results: usize,
     /// The inputs whose cotangents the backward graph gives.
     pub wrt: Vec<u32>,
@@ -42,7 +45,7 @@ pub enum Kept {
 pub struct Pair {
     /// How the two go together.
     pub derivative: Derivative,
-    /// The graph, with draws and what is kept as further results.
+    /// The graph, with what is kept as further results.
     pub forward: Graph,
     /// From what is kept and cotangents to cotangents.
     pub backward: Graph,
@@ -50,11 +53,15 @@ pub struct Pair {
     pub told: Vec<String>,
 }
 
+/// Of a backward graph: where the products stand, as indices into its places, with which attention begins that kernels walk back
+/// through.
+pub type Attended<'a> = &'a dyn Fn(&Graph) -> BTreeSet<u32>;
+
 /// The pair for the cotangents of some inputs, from those of some results. `None`: no cotangent goes through the graph.
-/// `memory`: from 0, where as little as possible is kept, to 1, where nothing is computed again.
-pub fn run(graph: &Graph, wrt: &[u32], seeds: &[u32], memory: f64) -> Option<Pair> {
-    let draws = Draws::of(graph);
-    let graph = draws.as_inputs();
+/// `memory`: from 0, where as little as possible is kept, to 1, where nothing is computed again but what kernels of attention make
+/// again on their way; whether there will be such kernels only the scheduler can tell.
+pub fn run(graph: &Graph, wrt: &[u32], seeds: &[u32], memory: f64, attended: Attended<'_>) -> Option<Pair> {
+    let graph = with_plain_draws(graph);
     let request = |wrt: &[u32], seeds: &[u32]| {
         let seed = |out| if seeds.contains(&out) { Seed::Input } else { Seed::Nothing };
         Request { wrt: wrt.to_vec(), seeds: (0..graph.outs.len() as u32).map(seed).collect() }
@@ -70,15 +77,47 @@ pub fn run(graph: &Graph, wrt: &[u32], seeds: &[u32], memory: f64) -> Option<Pai
     let request = request(&wrt, &seeds);
     let opened = open::run(graph.clone(), &request);
     let joint = sweep::run(opened.clone(), &request);
-    let cut = keep::run(&opened, &joint, memory);
-    let (forward, kept) = draws.forward(opened, &cut);
-    let (backward, sizes, again) = backward(&joint, &cut, graph.outs.len());
-    let mut told: Vec<String> = kept.iter().map(|kept| tell(&forward, graph.outs.len(), *kept)).collect();
-    if !again.is_empty() {
-        told.push(format!("computes again {}", again.join(", ")));
+    let parts = Parts { graph, opened, joint, wrt, seeds, memory };
+    let found = again::attention(&parts.opened);
+    let pair = parts.pair(&found);
+    if found.is_empty() {
+        return Some(pair);
     }
-    let derivative = Derivative { results: graph.outs.len(), graph, wrt, seeds, kept, sizes };
-    Some(Pair { derivative, forward, backward, told })
+    let attended = attended(&pair.backward);
+    let (kernels, steps): (Vec<_>, Vec<_>) = found.into_iter().partition(|found| attended.contains(&found.place));
+    Some(if steps.is_empty() { pair } else { parts.pair(&kernels) })
+}
+
+/// What pairs are made of.
+struct Parts {
+    graph: Graph,
+    /// The graph as it is differentiated.
+    opened: Graph,
+    /// That, and the backward part behind it.
+    joint: Graph,
+    wrt: Vec<u32>,
+    seeds: Vec<u32>,
+    memory: f64,
+}
+
+impl Parts {
+    /// The pair in which this attention is made again.
+    fn pair(&self, attention: &[again::Attention]) -> Pair {
+        let mut again = again::drawn(&self.opened);
+        attention.iter().for_each(|attention| again.extend(&attention.nodes));
+        let cut = keep::run(&self.opened, &self.joint, self.memory, &again);
+        let (forward, kept) = forward(self.opened.clone(), &cut);
+        let results = self.graph.outs.len();
+        let (backward, sizes, again) = backward(&self.joint, &cut, results);
+        let mut told: Vec<String> = kept.iter().map(|kept| tell(&forward, results, *kept)).collect();
+        if !again.is_empty() {
+            told.push(format!("computes again {}", again.join(", ")));
+        }
+        let (graph, draws) = draws_as_inputs(&self.graph);
+        let (wrt, seeds) = (self.wrt.clone(), self.seeds.clone());
+        let derivative = Derivative { graph, draws, results, wrt, seeds, kept, sizes };
+        Pair { derivative, forward, backward, told }
+    }
 }
 
 /// One value that is kept, in the words of the user.
@@ -107,63 +146,51 @@ fn label(graph: &Graph, node: &Node) -> String {
     format!("`{label}`")
 }
 
-/// The random draws of a graph.
-struct Draws {
-    /// The graph in which they are nodes of their own.
-    graph: Graph,
-    nodes: Vec<Node>,
+/// The graph with random draws as nodes of their own.
+fn with_plain_draws(graph: &Graph) -> Graph {
+    let mut graph = graph.clone();
+    let opens = |node: &Node| node.op.effect == OpEffect::Rng && node.op.decompose.is_some();
+    while graph.nodes.iter().any(opens) {
+        graph = Rewrite::run(graph, |new, node| match opens(node) {
+            true => node.op.open(new, &node.args, &node.attrs).expect("the op stands for a graph"),
+            false => Rewrite::keep(new, node),
+        });
+    }
+    graph
 }
 
-impl Draws {
-    fn of(graph: &Graph) -> Draws {
-        let mut graph = graph.clone();
-        let opens = |node: &Node| node.op.effect == OpEffect::Rng && node.op.decompose.is_some();
-        while graph.nodes.iter().any(opens) {
-            graph = Rewrite::run(graph, |new, node| match opens(node) {
-                true => node.op.open(new, &node.args, &node.attrs).expect("the op stands for a graph"),
-                false => Rewrite::keep(new, node),
-            });
-        }
-        let nodes = graph.nodes.iter().filter(|node| node.op.effect == OpEffect::Rng).cloned().collect();
-        Draws { graph, nodes }
-    }
+fn is_draw(node: &Node) -> bool {
+    node.op.effect == OpEffect::Rng
+}
 
-    /// The graph with inputs in their places, behind its own.
-    fn as_inputs(&self) -> Graph {
-        let mut graph = self.graph.clone();
-        for (id, node) in graph.nodes.iter_mut().enumerate().filter(|(_, node)| node.op.effect == OpEffect::Rng) {
-            let input = Attr::Int(graph.inputs.len() as i64);
-            *node = Node { op: Op::named("input"), attrs: vec![input], ..node.clone() };
-            graph.inputs.push(Val { node: id as u32, out: 0 });
-        }
-        graph
+/// The graph with inputs in the places of draws, behind its own, and the draws.
+fn draws_as_inputs(graph: &Graph) -> (Graph, Vec<(Op, Vec<Dim>)>) {
+    let (mut graph, mut draws) = (graph.clone(), Vec::new());
+    for (id, node) in graph.nodes.iter_mut().enumerate().filter(|(_, node)| is_draw(node)) {
+        draws.push((node.op, node.attrs[0].dims().to_vec()));
+        let input = Attr::Int(graph.inputs.len() as i64);
+        *node = Node { op: Op::named("input"), attrs: vec![input], ..node.clone() };
+        graph.inputs.push(Val { node: id as u32, out: 0 });
     }
+    (graph, draws)
+}
 
-    /// The graph that draws, and gives what is kept; where each of that is found.
-    fn forward(&self, opened: Graph, cut: &Cut) -> (Graph, Vec<Kept>) {
-        let mut graph = opened;
-        let own = graph.inputs.len() - self.nodes.len();
-        let draws = graph.inputs.split_off(own);
-        for (&draw, node) in draws.iter().zip(&self.nodes) {
-            let place = &mut graph.nodes[draw.node as usize];
-            (place.op, place.attrs) = (node.op, node.attrs.clone());
+/// The graph that gives what is kept; where each of that is found.
+fn forward(mut graph: Graph, cut: &Cut) -> (Graph, Vec<Kept>) {
+    let mut kept = Vec::new();
+    for &val in &cut.kept {
+        if let Some(input) = graph.inputs.iter().position(|&input| input == val) {
+            kept.push(Kept::Input(input as u32));
+            continue;
         }
-        graph.outs.extend(&draws);
-        let mut kept = Vec::new();
-        for &val in &cut.kept {
-            if let Some(input) = graph.inputs.iter().position(|&input| input == val) {
-                kept.push(Kept::Input(input as u32));
-                continue;
-            }
-            let known = graph.outs.iter().position(|&out| out == val);
-            let result = known.unwrap_or_else(|| {
-                graph.outs.push(val);
-                graph.outs.len() - 1
-            });
-            kept.push(Kept::Result(result as u32));
-        }
-        (graph, kept)
+        let known = graph.outs.iter().position(|&out| out == val);
+        let result = known.unwrap_or_else(|| {
+            graph.outs.push(val);
+            graph.outs.len() - 1
+        });
+        kept.push(Kept::Result(result as u32));
     }
+    (graph, kept)
 }
 
 /// The graph from what is kept, and the cotangents of results, to the cotangents of inputs; its host integers, and what it
@@ -175,6 +202,8 @@ fn backward(joint: &Graph, cut: &Cut, results: usize) -> (Graph, Vec<SymSource>,
     part.new.places.clone_from(&joint.places);
     inputs.iter().for_each(|&val| part.input(val));
     joint.scalars.iter().for_each(|&val| part.scalar(val));
+    // Also those that nobody reads here: each moves the generator on.
+    (0..cut.forward).filter(|&node| is_draw(&joint.nodes[node])).for_each(|node| _ = part.copy(node as u32));
     let outs = &joint.outs[results..];
     part.nodes_for(outs);
     part.new.outs = outs.iter().map(|out| part.moved[out]).collect();
@@ -210,10 +239,16 @@ impl Part<'_> {
     }
 
     fn scalar(&mut self, val: Val) {
-        self.new.nodes.push(self.joint.nodes[val.node as usize].clone());
-        let scalar = Val { node: self.new.nodes.len() as u32 - 1, out: 0 };
+        let scalar = self.copy(val.node);
         self.new.scalars.push(scalar);
-        self.moved.insert(val, scalar);
+    }
+
+    /// Copies a node that has no operands.
+    fn copy(&mut self, node: u32) -> Val {
+        self.new.nodes.push(self.joint.nodes[node as usize].clone());
+        let copied = Val { node: self.new.nodes.len() as u32 - 1, out: 0 };
+        self.moved.insert(Val { node, out: 0 }, copied);
+        copied
     }
 
     /// The nodes that some values need, in program order.

@@ -21,7 +21,7 @@ mod walk;
 mod warps;
 
 pub use ahead::{MOST_AHEAD, ahead, ahead_of_product};
-pub use attention::{Part, attention_arguments, attention_shape, drops, is_given, is_given_value};
+pub use attention::{Part, attention_arguments, attention_shape, drops, is_given, is_given_value, may_walk_back};
 pub use candidates::{Candidate, Way};
 pub use geometry::{Access, Geometry, is_turnable};
 pub use hopper::{pays_in_halves, pays_in_thirds};

@@ -20,6 +20,10 @@ pub fn instantiate(plan: &Plan, params: &[DType]) -> Plan {
             }
         }
     }
+    for values in plan.fused.iter_mut().filter_map(|fused| fused.values.as_mut()) {
+        set(&mut values.dtype);
+        in_kernel(&mut values.epilogue);
+    }
     plan.fused.iter_mut().flat_map(|fused| fused.programs_mut()).for_each(in_kernel);
     plan
 }

@@ -18,6 +18,7 @@ use crate::graph::{Place, SymDef};
 use crate::op::{Check, Literal, Op, Reduction};
 use crate::types::{DType, Dim, Ty};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// A buffer of a plan, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -149,14 +150,26 @@ impl Attention {
             _ => unreachable!("the scheduler lists attention only where there are such steps"),
         }
     }
+
+    /// Those of the first two.
+    pub fn weights_of<'p>(&self, plan: &'p Plan) -> (&'p Matmul, &'p Kernel) {
+        match &plan.steps[self.first as usize..][..2] {
+            [Step::Matmul(scores), Step::Kernel(weights)] => (scores, weights),
+            _ => unreachable!("the scheduler lists attention only where there are such steps"),
+        }
+    }
 }
 
 /// [`Attention`] as one kernel of a GPU, where it is a softmax of scores that follow from the product and the positions of a
 /// query and a key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fused {
-    /// The three steps it does.
+    /// The three steps it does, or the first two of them.
     pub steps: Attention,
+    /// The second product, where the plan only walks back and no step makes it. The kernel does, for the logarithms of the rows and
+    /// because the way back reads its result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<Box<Matmul>>,
     /// What happens to every score, as a `Map` over `[batch.., m, n]` that reads the product. It stores the score in the place
     /// of the weights, where nothing is ever written, and then, where the second product multiplies not the weights
     /// but a multiple of each, as dropout makes it, that multiple, from a weight that it reads in the same place.
@@ -173,6 +186,22 @@ pub struct Fused {
 }
 
 impl Fused {
+    /// The products, and the rows between them.
+    pub fn parts<'p>(&'p self, plan: &'p Plan) -> (&'p Matmul, &'p Kernel, &'p Matmul) {
+        match &self.values {
+            Some(values) => {
+                let (scores, weights) = self.steps.weights_of(plan);
+                (scores, weights, values)
+            }
+            None => self.steps.steps(plan),
+        }
+    }
+
+    /// How many steps the kernel does.
+    pub fn count(&self) -> usize {
+        if self.values.is_some() { 2 } else { 3 }
+    }
+
     /// What a weight becomes before the second product, if it does not stay as it is.
     pub fn weight(&self) -> Option<StmtId> {
         self.score.stores.get(1).map(|store| store.value)
@@ -498,6 +527,12 @@ impl Plan {
         self.can_be_left_out() && self.kernels().all(|kernel| kernel.asks)
     }
 
+    /// The places of products with which attention begins that a GPU may walk back through in kernels, and of what is done with them.
+    pub fn attended(&self) -> BTreeSet<u32> {
+        let back = self.fused.iter().filter(|fused| abi::may_walk_back(self, fused));
+        back.flat_map(|fused| fused.parts(self).0.epilogue.ops.clone()).collect()
+    }
+
     /// How many launches one call takes where a matmul library is present.
     pub fn launches(&self) -> usize {
         let matmuls = self.steps.iter().filter(|s| matches!(s, Step::Matmul(_))).count();
@@ -507,8 +542,8 @@ impl Plan {
     /// The same where all attention that may be one kernel is.
     pub fn launches_where_fused(&self) -> usize {
         let saved = |fused: &Fused| {
-            let (scores, ..) = fused.steps.steps(self);
-            let forward = 2 + usize::from(scores.lib.rest.is_some());
+            let (scores, ..) = fused.parts(self);
+            let forward = fused.count() - 1 + usize::from(scores.lib.rest.is_some());
             forward + if fused.back.is_some() { FusedBack::STEPS - 2 } else { 0 }
         };
         self.launches() - self.fused.iter().map(saved).sum::<usize>()

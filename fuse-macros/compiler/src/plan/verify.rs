@@ -1,6 +1,8 @@
 //! What must hold of every plan. A broken plan is a mistake of ours, so the checks panic with the kernel around the fault.
 
-use super::{Attention, BufClass, BufId, Expr, Kernel, Kind, LeafSource, Level, Operand, Plan, Step, StmtId, print};
+use super::{
+    Attention, BufClass, BufId, Expr, Kernel, Kind, LeafSource, Level, Matmul, Operand, Plan, Step, StmtId, print,
+};
 use crate::op::Literal;
 
 /// Checks a plan.
@@ -25,8 +27,8 @@ pub fn verify(plan: &Plan) {
             }
         }
     }
-    plan.attention.iter().for_each(|attention| verify_attention(plan, attention));
-    plan.fused.iter().for_each(|fused| verify_attention(plan, &fused.steps));
+    plan.attention.iter().for_each(|attention| verify_attention(plan, attention, attention.steps(plan)));
+    plan.fused.iter().for_each(|fused| verify_attention(plan, &fused.steps, fused.parts(plan)));
     for back in plan.fused.iter().filter_map(|fused| fused.back.as_ref()) {
         let (_, _, rows, ..) = back.steps(plan);
         let stores = rows.stores.iter().any(|store| store.to.buf == back.of_scores);
@@ -38,8 +40,8 @@ pub fn verify(plan: &Plan) {
     assert!(plan.outs.iter().find(unwritten).is_none(), "a result is never written\n{}", print::plan(plan));
 }
 
-fn verify_attention(plan: &Plan, attention: &Attention) {
-    let (scores, weights, values) = attention.steps(plan);
+fn verify_attention(plan: &Plan, attention: &Attention, parts: (&Matmul, &Kernel, &Matmul)) {
+    let (scores, weights, values) = parts;
     let stores = |kernel: &Kernel, buf: BufId| kernel.stores.iter().any(|store| store.to.buf == buf);
     check(plan, weights, stores(&scores.epilogue, attention.scores), "scores that the first product does not store");
     check(plan, weights, stores(weights, attention.weights), "weights that the rows do not store");

@@ -174,8 +174,9 @@ fn graph(plan: &Plan) -> GraphReport {
 fn together(plan: &Plan) -> Vec<String> {
     let mut lines: Vec<String> = plan.attention.iter().map(|attention| on_a_processor(plan, attention)).collect();
     lines.extend(plan.fused.iter().map(|fused| {
-        let (scores, _, values) = fused.steps.steps(plan);
-        let (first, last) = (&scores.epilogue.name, &values.epilogue.name);
+        let (scores, weights, values) = fused.parts(plan);
+        let last = if fused.values.is_some() { weights } else { &values.epilogue };
+        let (first, last) = (&scores.epilogue.name, &last.name);
         let forward = format!("`{first}` to `{last}` are one kernel of halves or floats, `{}`", fused.score.name);
         let back = fused.back.as_ref().map(|back| {
             let (of_values, .., of_keys) = back.steps(plan);

@@ -1,8 +1,9 @@
 //! Finds attention: a product, rows over it, and a product with them, whose values in between nobody else reads.
 //!
 //! It comes last, since it only describes what has been scheduled. The composite op and the written-out form end up as the
-//! same three steps.
+//! same three steps. Where a graph only walks back, the last of them is missing (`again`).
 
+mod again;
 mod back;
 mod fused;
 mod program;
@@ -28,21 +29,28 @@ pub fn run(mut plan: Plan) -> Plan {
 /// Attention that one kernel may do, with its way back where its weights are read there.
 fn fused(plan: &mut Plan, first: usize) -> Option<Fused> {
     if let Some(attention) = plan.attention.iter().find(|attention| attention.first as usize == first) {
-        return fused::of(plan, *attention);
+        return fused::of(plan, *attention, attention.steps(plan).2);
     }
-    let mut fused = fused::of(plan, of_training(plan, first)?)?;
+    let Some(attention) = of_training(plan, first) else { return again::run(plan, first) };
+    let mut fused = fused::of(plan, attention, attention.steps(plan).2)?;
     back::run(plan, &mut fused).then_some(fused)
 }
 
 /// Three steps that would be attention if nobody else read what comes between them.
 fn of_training(plan: &Plan, first: usize) -> Option<Attention> {
-    let (scores, weights, values) = three(plan, first)?;
+    let (_, _, values) = three(plan, first)?;
+    weights(plan, first, values.a.buf)
+}
+
+/// A product and rows over it that store these weights.
+fn weights(plan: &Plan, first: usize, weights: BufId) -> Option<Attention> {
+    let [Step::Matmul(scores), Step::Kernel(rows)] = &plan.steps[first..][..2] else { return None };
     let [store] = &scores.epilogue.stores[..] else { return None };
     let buf = store.to.buf;
     let plain = |store: &Store| store.to.views.is_empty() && store.scatter.is_none();
-    let stored = weights.stores.iter().any(|store| store.to.buf == values.a.buf);
-    let fits = stored && plain(store) && weights.stores.iter().all(plain) && reads_by_row(weights, buf);
-    fits.then_some(Attention { first: first as u32, scores: buf, weights: values.a.buf })
+    let stored = rows.stores.iter().any(|store| store.to.buf == weights);
+    let fits = stored && plain(store) && rows.stores.iter().all(plain) && reads_by_row(rows, buf);
+    fits.then_some(Attention { first: first as u32, scores: buf, weights })
 }
 
 /// A product, rows over it, and the product of them with something else.

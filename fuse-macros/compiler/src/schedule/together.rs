@@ -59,10 +59,12 @@ fn steps_of(plan: &Plan, rows: usize) -> Option<[usize; STEPS]> {
     let weights_gradient = sources.iter().copied().find(made_of_gradient)?;
     let softmax = |&step: &usize| matches!(&plan.steps[step], Step::Kernel(kernel) if kernel.kind == Kind::Row);
     let softmax = sources.iter().copied().find(softmax)?;
-    let Step::Matmul(result) = plan.steps.get(softmax + 1)? else { return None };
-    let weights = result.a.buf;
-    let values =
-        readers(plan, weights).into_iter().find(|&step| step > softmax + 1 && product(plan, step).is_some())?;
+    let Step::Kernel(made) = &plan.steps[softmax] else { return None };
+    let weights = |buf: BufId| writes(made, buf);
+    // The product with the values reads them as they are; it may be missing, where all else is done again to walk back.
+    let turns =
+        |&step: &usize| product(plan, step).is_some_and(|product| weights(product.a.buf) && is_turned(&product.a));
+    let values = made.stores.iter().flat_map(|store| readers(plan, store.to.buf)).find(turns)?;
     Some([values, weights_gradient, rows, queries, keys])
 }
 

@@ -1,13 +1,14 @@
 //! Which attention of training is one kernel of a GPU forward and two backward.
 
 use expect_test::{Expect, expect};
-use fuse_compiler::autodiff::{self, Request, Seed};
+use fuse_compiler::autodiff::{self, Request, Seed, split};
 use fuse_compiler::graph::Graph;
 use fuse_compiler::op::{Attr, Literal, Ops, Val};
 use fuse_compiler::plan::verify::verify;
-use fuse_compiler::plan::{Plan, Step, print};
+use fuse_compiler::plan::{Buf, BufClass, FusedBack, Kind, Plan, Step, print};
 use fuse_compiler::types::{DType, Dim};
 use fuse_compiler::{optimise, schedule};
+use std::collections::BTreeSet;
 
 /// The plan of a function and its gradients, for operands that do not broadcast. Every result has a cotangent.
 fn plan(inputs: &[(&str, DType, usize)], wrt: &[u32], function: impl FnOnce(&mut Ops, &[Val]) -> Vec<Val>) -> Plan {
@@ -238,4 +239,213 @@ fn a_block_of_the_benchmarks_is_compiled() {
 fn heads_that_share_keys_go_back_in_kernels() {
     let text = include_str!("../../../../benches/attention/inputs.rs");
     assert!(["grouped", "grouped_causal"].iter().all(|name| goes_back_in_kernels(&emitted(text, name))));
+}
+
+/// The plans of forward and backward as two graphs, and what is kept between them.
+fn apart(
+    inputs: &[(&str, DType, usize)],
+    wrt: &[u32],
+    memory: f64,
+    function: impl FnOnce(&mut Ops, &[Val]) -> Vec<Val>,
+) -> ([Plan; 2], Vec<String>) {
+    let mut graph = Graph::new("f");
+    let vals: Vec<Val> = inputs.iter().map(|(name, dtype, rank)| graph.input(name, *dtype, *rank)).collect();
+    graph.outs = function(&mut Ops(&mut graph), &vals);
+    let scheduled = |graph: &Graph| {
+        let graph = optimise::assume(graph).unwrap_or_else(|| graph.clone());
+        let plan = schedule::run(&optimise::run(graph, optimise::Options::default()), schedule::Options::default());
+        verify(&plan);
+        plan
+    };
+    let attended = |graph: &Graph| scheduled(graph).attended();
+    let pair = split::run(&graph, wrt, &[0], memory, &attended).expect("gradients go through it");
+    ([&pair.forward, &pair.backward].map(scheduled), pair.told)
+}
+
+/// The launches of both on Hopper, and whether any buffer that they touch is a matrix of queries by keys.
+fn check_apart((plans, told): &([Plan; 2], Vec<String>), expected: Expect) {
+    let mut text = told.join("\n") + "\n";
+    for plan in plans {
+        text += &format!("{} launches\n", plan.launches_where_fused());
+        let printed = print::plan(plan);
+        let lines = printed.lines().filter(|line| line.contains("attention") || line.contains("back from step"));
+        lines.for_each(|line| text += &format!("    {}\n", line.split(" of map").next().unwrap_or(line)));
+        for large in matrices(plan) {
+            text += &format!("    {large} is a matrix of queries by keys\n");
+        }
+    }
+    expected.assert_eq(&text);
+}
+
+/// Buffers with as many elements as there are weights, but those that only the steps of attention have to do with that kernels do.
+fn matrices(plan: &Plan) -> Vec<String> {
+    let mut inner: BTreeSet<usize> = BTreeSet::new();
+    for fused in &plan.fused {
+        inner.extend((fused.steps.first as usize..).take(fused.count()));
+        inner.extend(fused.back.iter().flat_map(|back| (back.first as usize..).take(FusedBack::STEPS)));
+    }
+    let weights: Vec<&[Dim]> = plan.steps.iter().filter_map(rows).collect();
+    let is_large = |buf: &&Buf| weights.iter().any(|dims| buf.ty.dims == **dims);
+    let outside = |buf: &&Buf| {
+        matches!(buf.class, BufClass::Out | BufClass::In(_))
+            || !(buf.live.0..=buf.live.1).all(|k| inner.contains(&(k as usize)))
+    };
+    plan.bufs.iter().filter(is_large).filter(outside).map(|buf| buf.name.clone()).collect()
+}
+
+/// The domain of a step that goes row by row over a matrix of more than two axes.
+fn rows(step: &Step) -> Option<&[Dim]> {
+    match step {
+        Step::Kernel(kernel) if kernel.kind == Kind::Row && kernel.domain.len() > 3 => Some(&kernel.domain),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_layer_on_a_tape_keeps_none_of_its_weights() {
+    for memory in [0.0, 1.0] {
+        for dtype in [DType::BF16, DType::F32, DType::Param(0)] {
+            let inputs = [("x", dtype, 3), ("w", dtype, 2), ("b", dtype, 1)];
+            let apart = apart(&inputs, &[0, 1, 2], memory, layer);
+            assert!(apart.0.iter().all(|plan| matrices(plan).is_empty() && plan.fused.len() == 1), "{:?}", apart.1);
+        }
+    }
+    let inputs = [("x", DType::BF16, 3), ("w", DType::BF16, 2), ("b", DType::BF16, 1)];
+    check_apart(
+        &apart(&inputs, &[0, 1, 2], 0.0, layer),
+        expect![[r#"
+        keeps the argument `x`
+        keeps the argument `w`
+        keeps `linear`, 2*x.0*x.1*w.0 bytes
+        computes again `product`, `mul`, `softmax`, `cast`, `uniform`, `cast`, `ge`, `cast`, `sub`, `div`, `eq`, `where_cond`, `cast`, `mul`, `cast`
+        2 launches
+            attention: k1_matmul, k2_mul_max_sub_exp, k3_matmul
+            k1_attention: attention
+        13 launches
+            k0_attention: attention
+            k0_attention_queries, k0_attention_keys: back from step 2
+            k0_attention_drops: what is kept of the weights
+    "#]],
+    );
+}
+
+#[test]
+fn attention_on_a_tape_is_kernels() {
+    let inputs = [HALVES, &[("mask", DType::Bool, 4)]].concat();
+    let masked = |o: &mut Ops, x: &[Val]| vec![o.with("scaled_dot_product_attention", x, vec![Attr::Bool(true)])];
+    check_apart(
+        &apart(&inputs, &[0, 1, 2], 0.0, masked),
+        expect![[r#"
+        keeps the argument `q`
+        keeps the argument `k`
+        keeps the argument `v`
+        keeps the argument `mask`
+        1 launches
+            attention: s0_matmul, s1_le_sqrt_recip_mul, s2_matmul
+            s0_attention: attention, causal
+            mask is a matrix of queries by keys
+        3 launches
+            s0_attention: attention, causal
+            s0_attention_queries, s0_attention_keys: back from step 2
+            mask is a matrix of queries by keys
+    "#]],
+    );
+    let written = |o: &mut Ops, x: &[Val]| {
+        let weights = weights(o, x[0], x[1]);
+        vec![o.apply("matmul", &[weights, x[2]])]
+    };
+    check_apart(
+        &apart(HALVES, &[0, 1, 2], 0.0, written),
+        expect![[r#"
+        keeps the argument `q`
+        keeps the argument `k`
+        keeps the argument `v`
+        computes again `product`, `mul`, `softmax`
+        1 launches
+            attention: s0_matmul, s1_mul_max_sub_exp, s2_matmul
+            s0_attention: attention
+        3 launches
+            s0_attention: attention
+            s0_attention_queries, s0_attention_keys: back from step 2
+    "#]],
+    );
+}
+
+/// Nor does what nobody reads change that.
+#[test]
+fn a_product_that_nobody_reads_keeps_no_weights() {
+    let twice = |o: &mut Ops, x: &[Val]| {
+        let weights = weights(o, x[0], x[1]);
+        o.apply("matmul", &[weights, x[2]]);
+        let dropped = drop_some(o, weights);
+        vec![o.apply("matmul", &[dropped, x[2]])]
+    };
+    let (plans, told) = apart(HALVES, &[0, 1, 2], 0.0, twice);
+    assert!(plans.iter().all(|plan| matrices(plan).is_empty() && plan.fused.len() == 1), "{told:?}");
+}
+
+/// Where there will be no kernels, nothing is multiplied again.
+#[test]
+fn weights_are_kept_where_the_way_back_goes_in_steps() {
+    // The product of a gradient of the keys is not there.
+    let written = |o: &mut Ops, x: &[Val]| {
+        let weights = weights(o, x[0], x[1]);
+        vec![o.apply("matmul", &[weights, x[2]])]
+    };
+    check_apart(
+        &apart(HALVES, &[0, 2], 0.0, written),
+        expect![[r#"
+        keeps the argument `k`
+        keeps the argument `v`
+        keeps `softmax`, 2*q.2*k.2*broadcast(q.0, k.0)*broadcast(q.1, k.1) bytes
+        3 launches
+            cast15 is a matrix of queries by keys
+            product4 is a matrix of queries by keys
+        4 launches
+            input2 is a matrix of queries by keys
+            cast22 is a matrix of queries by keys
+            cast7 is a matrix of queries by keys
+    "#]],
+    );
+    // There are no kernels of doubles.
+    let doubles = [("q", DType::F64, 4), ("k", DType::F64, 4), ("v", DType::F64, 4)];
+    check_apart(
+        &apart(&doubles, &[0, 1, 2], 0.0, written),
+        expect![[r#"
+        keeps the argument `q`
+        keeps the argument `k`
+        keeps the argument `v`
+        keeps `softmax`, 8*q.2*k.2*broadcast(q.0, k.0)*broadcast(q.1, k.1) bytes
+        3 launches
+            div13 is a matrix of queries by keys
+            product4 is a matrix of queries by keys
+        5 launches
+            input3 is a matrix of queries by keys
+            mul16 is a matrix of queries by keys
+            product8 is a matrix of queries by keys
+    "#]],
+    );
+    // Nor of heads that are as wide.
+    let wide = |o: &mut Ops, x: &[Val]| {
+        let [b, h, s] = [0, 1, 2].map(|axis| o.dims(x[0])[axis].clone());
+        let [q, k, v] = [0, 1, 2].map(|n| o.reshape(x[n], vec![b.clone(), h.clone(), s.clone(), Dim::Const(256)]));
+        let weights = weights(o, q, k);
+        vec![o.apply("matmul", &[weights, v])]
+    };
+    check_apart(
+        &apart(HALVES, &[0, 1, 2], 0.0, wide),
+        expect![[r#"
+        keeps the argument `q`
+        keeps the argument `k`
+        keeps the argument `v`
+        keeps `softmax`, 2*q.0*q.1*q.2*q.2 bytes
+        3 launches
+            cast18 is a matrix of queries by keys
+            product7 is a matrix of queries by keys
+        6 launches
+            input3 is a matrix of queries by keys
+            cast26 is a matrix of queries by keys
+            cast11 is a matrix of queries by keys
+    "#]],
+    );
 }

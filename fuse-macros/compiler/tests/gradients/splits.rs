@@ -5,8 +5,9 @@ use fuse_compiler::autodiff::split::{self, Kept, Pair};
 use fuse_compiler::graph::eval::{Host, Value, eval};
 use fuse_compiler::graph::verify::expect_valid;
 use fuse_compiler::graph::{Graph, SymSource};
-use fuse_compiler::op::{Attr, Build, Ops, Val};
+use fuse_compiler::op::{Attr, Build, Op, OpEffect, Ops, Val};
 use fuse_compiler::types::DType;
+use std::collections::BTreeSet;
 
 /// Splits a point's graph with several budgets, and compares with the gradients of the joint graph.
 pub fn check(point: &Point) {
@@ -16,8 +17,11 @@ pub fn check(point: &Point) {
     let cotangents = &joint.inputs[point.inputs.len()..];
     let floats = floats(&point.graph, &point.graph.inputs);
     let seeds = self::floats(&point.graph, &point.graph.outs);
-    for memory in [0.0, 0.5, 1.0] {
-        let Some(pair) = split::run(&point.graph, &floats, &seeds, memory) else { continue };
+    let in_steps = |_: &Graph| BTreeSet::new();
+    let in_kernels = |graph: &Graph| (0..graph.places.len() as u32).collect();
+    let attended: [split::Attended<'_>; 2] = [&in_steps, &in_kernels];
+    for (memory, attended) in [(0.0, 0), (0.0, 1), (0.5, 0), (1.0, 1)].map(|(memory, k)| (memory, attended[k])) {
+        let Some(pair) = split::run(&point.graph, &floats, &seeds, memory, attended) else { continue };
         expect_valid(&pair.forward, "forward");
         expect_valid(&pair.backward, "backward");
         let (found, cotangents_found) = run(&pair, point, &seeds, cotangents);
@@ -72,7 +76,7 @@ fn kept(function: impl FnOnce(&mut Ops, Val, Val) -> Val, memory: f64) -> Vec<St
     let mut graph = Graph::new("f");
     let (x, w) = (graph.input("x", DType::F32, 2), graph.input("w", DType::F32, 2));
     graph.outs = vec![function(&mut Ops(&mut graph), x, w)];
-    let pair = split::run(&graph, &[0, 1], &[0], memory).expect("gradients go through it");
+    let pair = split::run(&graph, &[0, 1], &[0], memory, &|_| BTreeSet::new()).expect("gradients go through it");
     let name = |val: Val| match pair.forward.node(val) {
         node if node.op.name == "input" => node.name.clone().unwrap_or_default(),
         node => node.op.name.to_owned(),
@@ -116,11 +120,34 @@ fn a_result_is_kept_for_nothing() {
 }
 
 #[test]
-fn draws_are_made_once_and_kept() {
+fn draws_are_made_again_and_not_kept() {
     let dropped = |o: &mut Ops, x: Val, w: Val| {
         let p = o.float(0.5, DType::F64);
         let dropped = o.with("dropout", &[x, p], vec![Attr::Bool(true)]);
         o.mul(dropped, w)
     };
-    assert!(kept(dropped, 0.0).contains(&"uniform".to_owned()), "{:?}", kept(dropped, 0.0));
+    assert_eq!(kept(dropped, 0.0), ["x", "w"]);
+    assert_eq!(kept(dropped, 1.0), ["w", "mul"]);
+}
+
+/// What moves the generator on does so in both graphs.
+#[test]
+fn both_graphs_have_all_draws() {
+    let mut graph = Graph::new("f");
+    let x = graph.input("x", DType::F32, 2);
+    let o = &mut Ops(&mut graph);
+    let p = o.float(0.5, DType::F64);
+    let noise = o.with("normal", &[], vec![Attr::Dims(o.dims(x))]);
+    let noisy = o.add(x, noise);
+    let dropped = o.with("dropout", &[noisy, p], vec![Attr::Bool(true)]);
+    graph.outs = vec![dropped];
+    let pair = split::run(&graph, &[0], &[0], 0.0, &|_| BTreeSet::new()).expect("gradients go through it");
+    let draws = |graph: &Graph| {
+        let drawn = graph.nodes.iter().filter(|node| node.op.effect == OpEffect::Rng);
+        drawn.map(|node| (node.op, graph.nodes[0].outs[0].dims == node.outs[0].dims)).collect::<Vec<_>>()
+    };
+    assert_eq!(draws(&pair.forward), [(Op::named("normal"), true), (Op::named("uniform"), true)]);
+    assert_eq!(draws(&pair.backward), draws(&pair.forward));
+    let drawn: Vec<Op> = pair.derivative.draws.iter().map(|(op, _)| *op).collect();
+    assert_eq!(drawn, [Op::named("normal"), Op::named("uniform")]);
 }

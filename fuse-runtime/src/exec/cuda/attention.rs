@@ -26,7 +26,7 @@ pub(super) fn launch_attention(
     if !launch_parts(call, plan, fused, Part::forward(fused), buffers)? {
         return Ok(false);
     }
-    let (_, _, values) = fused.steps.steps(plan);
+    let (_, _, values) = fused.parts(plan);
     launch_rest(call, values.lib.rest.as_ref(), buffers)?;
     Ok(true)
 }
@@ -132,7 +132,7 @@ impl Heads {
         part: Part,
         buffers: &mut Buffers<'_>,
     ) -> Result<Option<Heads>> {
-        let (scores, _, values) = fused.steps.steps(plan);
+        let (scores, _, values) = fused.parts(plan);
         let target = target_of_attention(call);
         let has_kernel = values.dtype.is_half() || values.dtype == DType::F32;
         if !has_kernel || !uses_kernels() || target.capability < 80 || scores.batch.len() > BATCH_AXES {
@@ -188,7 +188,7 @@ pub(super) fn target_of_attention(call: &CudaCall<'_>) -> Target {
 
 /// The matrices that a kernel of attention reads, and whether their columns are the rows it wants; and those it writes.
 fn operands<'p>(plan: &'p Plan, fused: &'p Fused, part: Part) -> (Vec<(&'p Operand, bool)>, Vec<&'p Operand>) {
-    let (scores, _, values) = fused.steps.steps(plan);
+    let (scores, _, values) = fused.parts(plan);
     if part == Part::Drops {
         return (vec![], vec![]);
     }

@@ -47,7 +47,7 @@ impl CudaCall<'_> {
         if let Some(fused) = fused
             && launch_attention(self, plan, fused, buffers)?
         {
-            return Ok(3);
+            return Ok(fused.count());
         }
         if let Some(back) = back_at(plan, k)
             && launch_back(self, plan, back, buffers)?

@@ -78,7 +78,7 @@ impl CudaCall<'_> {
         };
         let mut needed: Vec<Needed> =
             std::iter::zip(parts, axes).map(|(part, axes)| Needed::Attention(fused, *part, axes)).collect();
-        let steps = if forward.is_some() { 3 } else { FusedBack::STEPS };
+        let steps = if forward.is_some() { fused.count() } else { FusedBack::STEPS };
         for step in &plan.steps[k..k + steps] {
             if let Step::Matmul(Matmul { lib: LibForm { product, rest: Some(rest), .. }, .. }) = step
                 && buffers.has(product.buf)

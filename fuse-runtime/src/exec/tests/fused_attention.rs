@@ -10,7 +10,9 @@ use crate::env::is_without;
 use crate::exec::Program;
 use crate::generator::Generator;
 use crate::raw::RawTensor;
+use fuse_compiler::autodiff::split::{self, Derivative, Kept};
 use fuse_compiler::autodiff::{self, Request, Seed};
+use fuse_compiler::graph::Graph;
 use fuse_compiler::op::{Attr, Build, Literal, Op};
 use fuse_compiler::types::DType::{self, BF16, Bool, F16, F32, F64};
 use fuse_compiler::{optimise, schedule};
@@ -158,7 +160,11 @@ fn case(dtype: DType, extents: Extents, mask: Mask, form: Form) -> Case {
 }
 
 fn program(case: &Case) -> Program {
-    let guessed = optimise::assume(&case.graph).unwrap_or_else(|| case.graph.clone());
+    program_of(&case.graph)
+}
+
+fn program_of(graph: &Graph) -> Program {
+    let guessed = optimise::assume(graph).unwrap_or_else(|| graph.clone());
     let graph = optimise::run(guessed, optimise::Options::default());
     let plan = schedule::run(&graph, schedule::Options::default());
     assert_eq!(plan.fused.len(), 1, "{}", fuse_compiler::plan::print::plan(&plan));
@@ -433,8 +439,8 @@ fn all_of_it_without_wgmma() {
 /// What is trained: how it is written, and with which share of the weights dropped.
 type Trained = (Form, f64);
 
-/// Attention and its gradients, from queries, keys, values, perhaps a mask, and the result's gradient.
-fn training(dtype: DType, extents: Extents, masked: Mask, (form, rate): Trained) -> Case {
+/// Attention from queries, keys, values and perhaps a mask; the last of its inputs is the gradient of its result.
+fn in_training(dtype: DType, extents: Extents, masked: Mask, (form, rate): Trained) -> Case {
     let mut case = case(dtype, extents, masked, form);
     if rate > 0.0 {
         let weights = case.graph.node(case.graph.outs[0]).args[0];
@@ -444,11 +450,49 @@ fn training(dtype: DType, extents: Extents, masked: Mask, (form, rate): Trained)
         let dropped = op(&mut case.graph, "dropout", &[weights, rate], &[Attr::Bool(true)]);
         case.graph.outs = vec![op(&mut case.graph, "matmul", &[dropped, values], &[])];
     }
-    let request = Request { wrt: vec![0, 1, 2], seeds: vec![Seed::Input] };
-    case.graph = autodiff::run(case.graph, &request);
     let [b, h, m, .., columns] = extents;
     case.inputs.push((dtype, vec![b, h, m, columns]));
     case
+}
+
+/// The same with its gradients in one graph.
+fn differentiated(case: Case) -> Case {
+    let request = Request { wrt: vec![0, 1, 2], seeds: vec![Seed::Input] };
+    Case { graph: autodiff::run(case.graph, &request), ..case }
+}
+
+/// The same with its gradients in two graphs, as a tape has it.
+struct Apart {
+    case: Case,
+    derivative: Derivative,
+    forward: Program,
+    backward: Program,
+}
+
+impl Apart {
+    fn new(case: Case) -> Apart {
+        let all = |graph: &Graph| (0..graph.places.len() as u32).collect();
+        let pair = split::run(&case.graph, &[0, 1, 2], &[0], 0.0, &all).expect("gradients go through it");
+        let [forward, backward] = [pair.forward, pair.backward].map(|graph| program_of(&graph));
+        Apart { case, derivative: pair.derivative, forward, backward }
+    }
+
+    /// The result and the gradients, with the same draws in both.
+    fn call(&self, inputs: &[RawTensor], device: Device) -> Vec<RawTensor> {
+        let (cotangent, own) = inputs.split_last().expect("there is a cotangent");
+        let run = |program: &Program, inputs: &[RawTensor]| {
+            Generator::new(7).scope(|| call(&self.case, program, inputs, device).unwrap())
+        };
+        let mut forward = run(&self.forward, own);
+        let kept = self.derivative.kept.iter().map(|kept| match *kept {
+            Kept::Input(k) => own[k as usize].clone(),
+            Kept::Result(k) => forward[k as usize].clone(),
+        });
+        let inputs: Vec<RawTensor> = kept.chain([cotangent.clone()]).collect();
+        let backward = run(&self.backward, &inputs);
+        forward.truncate(self.derivative.results);
+        [forward, backward].concat()
+    }
 }
 
 /// Compares the result and the gradients with what steps in f32 give on the processor, with the same draws.
@@ -461,7 +505,7 @@ fn check_training(dtype: DType, extents: Extents, masked: Mask, trained: Trained
         (0..).zip(matrices).map(|(k, (dims, lie))| heads_of(|dims| sample(dtype, dims, k), dims, lie)).collect();
     inputs.splice(3..3, mask(dtype, masked, extents));
     let what = format!("{dtype:?} {extents:?} {masked:?} {trained:?} {lie:?}");
-    compare_gradients(dtype, |dtype| training(dtype, extents, masked, trained), &inputs, &what);
+    compare_gradients(dtype, |dtype| in_training(dtype, extents, masked, trained), &inputs, &what);
 }
 
 /// Compares with as much room as the largest elements of a result leave.
@@ -489,19 +533,18 @@ fn compare_training(
     what: &str,
     room: impl Fn(&[RawTensor]) -> Room,
 ) {
-    let case = case_of(dtype);
+    let case = differentiated(case_of(dtype));
     let program = program(&case);
+    let apart = Apart::new(case_of(dtype));
     let Ok(cuda) = Device::cuda(0) else { return };
     let wide = |x: &RawTensor| if x.dtype() == Bool { x.clone() } else { widened(x) };
     let wide: Vec<RawTensor> = inputs.iter().map(wide).collect();
-    let exact = case_of(F32);
+    let exact = differentiated(case_of(F32));
     let draws = |run: &dyn Fn() -> Vec<RawTensor>| Generator::new(7).scope(run);
     let want = draws(&|| call(&exact, &exact.program(), &wide, Device::cpu()).unwrap());
     let room = room(&want);
-    // The first call runs step by step, the next ones by a tape.
-    for _ in 0..3 {
-        let got = draws(&|| call(&case, &program, inputs, cuda).unwrap());
-        for (k, (got, want)) in std::iter::zip(&got, &want).enumerate() {
+    let compare = |got: &[RawTensor], what: &str| {
+        for (k, (got, want)) in std::iter::zip(got, &want).enumerate() {
             for (i, (got, want)) in std::iter::zip(values(got), values(want)).enumerate() {
                 let room = room(k, i);
                 let is_same = got == want || (got.is_nan() && want.is_nan());
@@ -511,9 +554,15 @@ fn compare_training(
                 );
             }
         }
+    };
+    // The first call runs step by step, the next ones by a tape.
+    for _ in 0..3 {
+        compare(&draws(&|| call(&case, &program, inputs, cuda).unwrap()), what);
+        compare(&apart.call(inputs, cuda), &format!("{what} as two graphs"));
     }
     for kernel in ["attention", "attention_queries", "attention_keys"] {
         assert_eq!(program.functions.has_loaded(kernel), has_wgmma(), "{what}: {kernel}");
+        assert_eq!(apart.backward.functions.has_loaded(kernel), has_wgmma(), "{what} as two graphs: {kernel}");
     }
 }
 
@@ -545,7 +594,7 @@ fn gradients_over_sizes_and_drops() {
     }
 }
 
-/// Attention in which all heads have the same keys and values, and its gradients.
+/// Attention in which all heads have the same keys and values.
 fn grouped(dtype: DType, [b, h, m, n, depth, columns]: Extents, causal: bool) -> Case {
     let inputs: [(DType, &[usize]); 3] =
         [(dtype, &[b, h, m, depth]), (dtype, &[b, n, depth]), (dtype, &[b, n, columns])];
@@ -553,7 +602,6 @@ fn grouped(dtype: DType, [b, h, m, n, depth, columns]: Extents, causal: bool) ->
         let [k, v] = [x[1], x[2]].map(|x| op(g, "unsqueeze", &[x], &[Attr::Int(1)]));
         vec![op(g, "scaled_dot_product_attention", &[x[0], k, v], &[Attr::Bool(causal)])]
     });
-    case.graph = autodiff::run(case.graph, &Request { wrt: vec![0, 1, 2], seeds: vec![Seed::Input] });
     case.inputs.push((dtype, vec![b, h, m, columns]));
     case
 }
@@ -645,7 +693,7 @@ fn gradients_of_floats_that_parts_do_not_hold() {
     let trained = (Form::Written, 0.0);
     compare_training(
         F32,
-        |dtype| training(dtype, extents, Mask::None, trained),
+        |dtype| in_training(dtype, extents, Mask::None, trained),
         &inputs,
         "values that parts do not hold",
         move |want| {
@@ -676,7 +724,7 @@ fn gradients_of_values_under_large_scores() {
         let trained = (Form::Op(false), 0.0);
         compare_training(
             dtype,
-            |dtype| training(dtype, extents, Mask::None, trained),
+            |dtype| in_training(dtype, extents, Mask::None, trained),
             &inputs,
             "large scores",
             move |want| {
@@ -692,7 +740,7 @@ fn gradients_of_values_under_large_scores() {
 fn weights_are_computed_again_where_a_gradient_lies_crosswise() {
     let Ok(cuda) = Device::cuda(0) else { return };
     let extents = [1, 2, 80, 96, 64, 64];
-    let case = training(BF16, extents, Mask::None, (Form::Written, 0.1));
+    let case = differentiated(in_training(BF16, extents, Mask::None, (Form::Written, 0.1)));
     let program = program(&case);
     let matrix = |rows: usize, seed: u64| sample(BF16, &[1, 2, rows, 64], seed);
     let straight = matrix(80, 3);

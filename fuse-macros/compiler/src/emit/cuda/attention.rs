@@ -48,7 +48,7 @@ fn write_drops(w: &mut Writer, scope: &Scope<'_>, fused: &Fused) {
 
 /// Writes one that multiplies, by Hopper's instructions or, where it is compiled with rows for single warps, by those of other devices.
 fn write_products(w: &mut Writer, scope: &Scope<'_>, fused: &Fused, part: Part) {
-    let (_, _, values) = fused.steps.steps(scope.plan);
+    let (_, _, values) = fused.parts(scope.plan);
     let element = c_type(values.dtype);
     let written = c_type(scope.plan.bufs[result(scope, fused, part).buf.0 as usize].ty.dtype);
     let lambdas = lambdas(scope, fused, part);
@@ -135,7 +135,7 @@ fn result<'p>(scope: &Scope<'p>, fused: &'p Fused, part: Part) -> &'p Operand {
     let product = match (part, back) {
         (Part::Queries, Some((.., queries, _))) => queries,
         (Part::Keys, Some((.., keys))) => keys,
-        _ => fused.steps.steps(scope.plan).2,
+        _ => fused.parts(scope.plan).2,
     };
     &product.lib.product
 }

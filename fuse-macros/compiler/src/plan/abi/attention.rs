@@ -3,8 +3,8 @@
 use super::variant::step;
 use super::warps::{Warps, has_few_rows};
 use super::{Access, Arg, BATCH_AXES, Geometry, Launch, PARTS, Target, Variant, Walk, arguments, ceil_div};
-use crate::plan::{Expr, Fused, Kernel, LeafSource, Level, StmtId};
-use crate::types::DType;
+use crate::plan::{Expr, Fused, Kernel, LeafSource, Level, Plan, StmtId};
+use crate::types::{DType, Dim};
 use serde::{Deserialize, Serialize};
 
 /// Which of the kernels of attention.
@@ -130,6 +130,17 @@ pub fn attention_arguments(fused: &Fused, part: Part) -> Vec<Arg> {
     let kept = fused.drops().filter(|_| part != Part::Drops).map(|_| Arg::Kept);
     let counters = (part != Part::Drops).then_some(Arg::Counters);
     all.chain(rows.iter().copied()).chain(kept).chain([Arg::Attention]).chain(counters).chain(rest).collect()
+}
+
+/// Whether there are kernels of the way back for some extents and layouts, as far as the plan tells.
+pub fn may_walk_back(plan: &Plan, fused: &Fused) -> bool {
+    let (scores, _, values) = fused.parts(plan);
+    let bytes = values.dtype.bytes() as i64;
+    let fits = |extent: &Dim| match extent {
+        Dim::Const(extent) => *extent <= WIDEST_BACK && extent * bytes % 16 == 0,
+        _ => true,
+    };
+    fused.back.is_some() && scores.batch.len() <= BATCH_AXES && fits(&scores.k) && fits(&values.n)
 }
 
 /// What tells of a weight whether it is kept and what those are multiplied by that are, if that is what a program makes of weights

@@ -20,7 +20,7 @@ use std::ops::Range;
 
 /// Finds the steps of the way back and makes two kernels of them; `false` if they are none, and nothing has changed.
 pub fn run(plan: &mut Plan, fused: &mut Fused) -> bool {
-    let after = fused.steps.first as usize + 3..(plan.steps.len() + 1).saturating_sub(STEPS);
+    let after = fused.steps.first as usize + fused.count()..(plan.steps.len() + 1).saturating_sub(STEPS);
     let Some(back) = after.clone().find_map(|first| Back::at(plan, fused, first)) else { return false };
     let Some(program) = back.program(plan, fused) else { return false };
     let dims = fused.score.domain[..fused.score.domain.len() - 1].to_vec();
@@ -85,7 +85,7 @@ impl Back {
         else {
             return None;
         };
-        let (scores, weights, result) = fused.steps.steps(plan);
+        let (scores, weights, result) = fused.parts(plan);
         let [of_scores] = &rows.stores[..] else { return None };
         let back = Back { first, of_scores: of_scores.to.buf, of_weights: of_weights.lib.product.buf };
         let swapped = |operand: &Operand| turned(plan, operand);
@@ -122,8 +122,8 @@ impl Back {
 
     /// Whether nobody but these steps and those forward has to do with the matrices of weights and their gradients.
     fn is_closed(&self, plan: &Plan, fused: &Fused) -> bool {
-        let (scores, weights, _) = fused.steps.steps(plan);
-        let forward = fused.steps.first as usize..fused.steps.first as usize + 3;
+        let (scores, weights, _) = fused.parts(plan);
+        let forward = fused.steps.first as usize..fused.steps.first as usize + fused.count();
         let stored = scores.epilogue.stores.iter().chain(&weights.stores);
         stored.map(|store| store.to.buf).chain([self.of_weights, self.of_scores]).all(|id| {
             let buf = &plan.bufs[id.0 as usize];
@@ -142,7 +142,8 @@ impl Back {
         let Step::Kernel(kernel) = &plan.steps[self.first + 2] else { return None };
         let rows = Side { kernel };
         let slope = kernel.ids().find(|s| self.is_slope(&weights, rows, *s))?;
-        let mut program = Program::new(plan, fused.steps);
+        let (.., result) = fused.parts(plan);
+        let mut program = Program::new(plan, fused.steps, &result.epilogue);
         program.with(kernel);
         let (mut score, mut factor) = weights.copy_score(&mut program)?;
         let stored = kernel.stores[0].value;
@@ -205,7 +206,7 @@ fn unscaled(rows: Side<'_>, stored: StmtId, slope: StmtId, factor: (Side<'_>, St
 }
 
 /// An operand with its last two axes exchanged.
-fn turned(plan: &Plan, operand: &Operand) -> Operand {
+pub fn turned(plan: &Plan, operand: &Operand) -> Operand {
     let dims = dims_after(&plan.bufs[operand.buf.0 as usize].ty.dims, &operand.views);
     let views = [&operand.views[..], &[View::Permute(exchange(dims.len()))]].concat();
     Operand { buf: operand.buf, views }
@@ -219,7 +220,7 @@ fn canonical(plan: &Plan, operand: &Operand) -> Operand {
 /// Lets what the way back reads live until its end, in case that the kernels read it there.
 fn keep_alive(plan: &mut Plan, fused: &Fused, end: u32) {
     let Some(back) = &fused.back else { return };
-    let (scores, _, result) = fused.steps.steps(plan);
+    let (scores, _, result) = fused.parts(plan);
     let Step::Matmul(of_weights) = &plan.steps[back.first as usize + 1] else { return };
     let leaves = back.of_keys.leaves.iter().filter_map(|leaf| match leaf.source {
         LeafSource::Buf(buf) if !back.of_keys.stores.iter().any(|store| store.to.buf == buf) => Some(buf),

@@ -6,24 +6,24 @@
 use super::program::Program;
 use super::side::Side;
 use crate::op::Reduction;
-use crate::plan::{Attention, Fused, Plan, StmtId};
+use crate::plan::{Attention, Fused, Matmul, Plan, StmtId};
 use crate::types::DType;
 
 /// The three steps as one kernel, if they are a softmax of such scores, and perhaps of each weight a multiple.
-pub fn of(plan: &Plan, attention: Attention) -> Option<Fused> {
-    let (scores, _, values) = attention.steps(plan);
+pub fn of(plan: &Plan, attention: Attention, values: &Matmul) -> Option<Fused> {
+    let (scores, _) = attention.weights_of(plan);
     let is_there = values.dtype.is_half() || matches!(values.dtype, DType::F32 | DType::Param(_));
     if !is_there || scores.epilogue.stores.len() != 1 || values.lib.bias.is_some() || values.lib.relu {
         return None;
     }
     let found = Weights::find(plan, attention)?;
-    let mut program = Program::new(plan, attention);
+    let mut program = Program::new(plan, attention, &values.epilogue);
     let (score, factor) = found.copy_score(&mut program)?;
     program.give(score, attention.weights);
     found.copy_weight(&mut program)?;
     let score = program.finish();
     let Softmax { empty_is_zero, .. } = found.softmax;
-    Some(Fused { steps: attention, score, factor, is_causal: found.is_causal, empty_is_zero, back: None })
+    Some(Fused { steps: attention, values: None, score, factor, is_causal: found.is_causal, empty_is_zero, back: None })
 }
 
 /// What the rows of attention are.
@@ -44,7 +44,7 @@ pub struct Weights<'p> {
 impl<'p> Weights<'p> {
     /// Those of attention, if they are a softmax.
     pub fn find(plan: &'p Plan, attention: Attention) -> Option<Self> {
-        let (_, weights, _) = attention.steps(plan);
+        let (_, weights) = attention.weights_of(plan);
         let side = Side { kernel: weights };
         let weight = weights.stores.iter().find(|store| store.to.buf == attention.weights)?.value;
         let softmax =
@@ -71,7 +71,7 @@ impl<'p> Weights<'p> {
     fn last(&self) -> (Side<'p>, Option<StmtId>, StmtId) {
         // Where the last thing the first step does is to scale, so much the better.
         if self.factor.is_none() && self.side.loads(self.score, self.attention.scores) {
-            let (scores, ..) = self.attention.steps(self.plan);
+            let (scores, _) = self.attention.weights_of(self.plan);
             let epilogue = Side { kernel: &scores.epilogue };
             let (factor, value) = without_factor(epilogue, scores.epilogue.stores[0].value);
             return (epilogue, factor, value);

@@ -22,10 +22,11 @@ pub struct Program<'p> {
 
 impl<'p> Program<'p> {
     /// One without statements.
-    pub fn new(plan: &'p Plan, attention: Attention) -> Self {
-        let (first, weights, last) = attention.steps(plan);
+    /// `last`: what is done with the second product.
+    pub fn new(plan: &'p Plan, attention: Attention, last: &Kernel) -> Self {
+        let (first, weights) = attention.weights_of(plan);
         let stem = first.epilogue.name.split('_').next().unwrap_or_default();
-        let ops = [&first.epilogue.ops[..], &weights.ops, &last.epilogue.ops].concat();
+        let ops = [&first.epilogue.ops[..], &weights.ops, &last.ops].concat();
         let kernel = Kernel {
             name: format!("{stem}_attention"),
             kind: Kind::Map,
@@ -92,7 +93,7 @@ impl<'p> Program<'p> {
 
     /// What the first step has stored, in the type of the buffer.
     fn stored(&mut self, s: StmtId, side: Side<'_>) -> Option<StmtId> {
-        let (first, ..) = self.attention.steps(self.plan);
+        let (first, _) = self.attention.weights_of(self.plan);
         let [store] = &first.epilogue.stores[..] else { return None };
         let stored = first.epilogue.stmt(store.value).dtype;
         if stored != side.kernel.stmt(s).dtype {
