@@ -3,6 +3,7 @@
 
 mod access;
 mod attention;
+mod helpers;
 mod kernel;
 mod launch;
 mod matmul;

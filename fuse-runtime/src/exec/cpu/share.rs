@@ -1,20 +1,16 @@
 //! Sharing pieces of work between threads.
 
+use super::helpers::Helpers;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How often the calling thread looks whether the others are done before it lets the system wake it, which takes longer
-/// than most last pieces.
-const LOOKS: usize = 2000;
-
-/// Runs `work` once for every number below `count`, in bites of `bite` consecutive ones, on the calling thread and on those of the
-/// pool that come in time; each makes itself a state first.
+/// Runs `work` once for every number below `count`, in bites of `bite` consecutive ones, on the calling thread and on those
+/// that come in time; each makes itself a state first.
 ///
-/// The caller works along from the start: handing all to the pool and sleeping would take two more wakings, which is as long
-/// as a small product.
+/// The caller works along from the start: handing all to others and sleeping would take two more wakings, which is as long as
+/// a small product. Those are the helpers, or threads of the pool where the helpers have work, for instance this one.
 pub(super) fn share<S>(count: usize, bite: usize, state: impl Fn() -> S + Sync, work: impl Fn(&mut S, usize) + Sync) {
     let bites = count.div_ceil(bite);
-    let helpers = rayon::current_num_threads().min(bites).saturating_sub(1);
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let next = AtomicUsize::new(0);
     let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&taken| taken < bites);
     let run = || {
         let Some(mut taken) = take() else { return };
@@ -27,16 +23,16 @@ pub(super) fn share<S>(count: usize, bite: usize, state: impl Fn() -> S + Sync, 
             }
         }
     };
-    let help = || {
-        run();
-        done.fetch_add(1, Ordering::Release);
-    };
-    rayon::in_place_scope(|scope| {
-        (0..helpers).for_each(|_| scope.spawn(|_| help()));
-        run();
-        let waits = || done.load(Ordering::Acquire) < helpers;
-        (0..LOOKS).take_while(|_| waits()).for_each(|_| std::hint::spin_loop());
-    });
+    let others = rayon::current_num_threads().min(bites).saturating_sub(1);
+    if others == 0 {
+        return run();
+    }
+    if !Helpers::get().join(others, &run) {
+        rayon::in_place_scope(|scope| {
+            (0..others).for_each(|_| scope.spawn(|_| run()));
+            run();
+        });
+    }
 }
 
 #[cfg(test)]
