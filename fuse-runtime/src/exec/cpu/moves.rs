@@ -5,8 +5,10 @@ use super::strided::Segment;
 
 /// Columns that are copied together: a cache line of the most common elements.
 pub(super) const COLUMNS: usize = 16;
+/// Rows of a tile of columns that are sent for while as many before them are turned.
+const AHEAD: usize = 64;
 /// The edge of the blocks that are turned together.
-pub(super) const BLOCK: usize = 8;
+const BLOCK: usize = 8;
 
 /// Copies the elements of a run together.
 pub(super) fn gather(leaf: &Access, outer: isize, start: usize, len: usize, to: *mut u8) {
@@ -51,8 +53,15 @@ pub(super) fn gather_columns(leaf: &Access, first: usize, count: usize, len: usi
         let to = to.wrapping_add(piece.at * size);
         if beside {
             let from = leaf.at(piece.offset + offsets[0]);
-            // SAFETY: each column is inside of the leaf's tensor, and the slot holds `count` columns of `len` elements.
-            return unsafe { turn(from, piece.stride, to, pitch(len), [piece.len, count], size) };
+            let row = |row: usize| from.wrapping_offset(row as isize * piece.stride * size as isize);
+            for first in (0..piece.len).step_by(AHEAD) {
+                (first + AHEAD..piece.len.min(first + 2 * AHEAD)).for_each(|next| send_for(row(next)));
+                let to = to.wrapping_add(first * size);
+                let extents = [AHEAD.min(piece.len - first), count];
+                // SAFETY: each column is inside of the leaf's tensor, and the slot holds `count` columns of `len` elements.
+                unsafe { turn(row(first), piece.stride, to, pitch(len), extents, size) };
+            }
+            return;
         }
         for (c, offset) in offsets.iter().enumerate() {
             let (from, to) = (leaf.at(piece.offset + offset), to.wrapping_add(c * pitch(len) * size));
@@ -62,9 +71,29 @@ pub(super) fn gather_columns(leaf: &Access, first: usize, count: usize, len: usi
     });
 }
 
+/// Has the cache line of an address brought to the second cache: rows of a power of two are on one place of the first. No processor
+/// would send by itself for what lies so far apart.
+#[inline(always)]
+fn send_for(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE is part of x86-64, and this reads nothing.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
 /// Turns a matrix around: element `along` of row `across` goes to element `across` of row `along`. Rows have the given
 /// distances, and their elements are dense.
-unsafe fn turn(from: *const u8, from_pitch: isize, to: *mut u8, to_pitch: usize, extents: [usize; 2], size: usize) {
+pub(super) unsafe fn turn(
+    from: *const u8,
+    from_pitch: isize,
+    to: *mut u8,
+    to_pitch: usize,
+    extents: [usize; 2],
+    size: usize,
+) {
     // SAFETY: passed on from the caller.
     unsafe {
         match size {

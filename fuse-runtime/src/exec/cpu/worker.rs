@@ -2,7 +2,7 @@
 
 use super::access::Access;
 use super::launch::Launch;
-use super::moves::{BLOCK, COLUMNS, gather, gather_columns, pitch, scatter};
+use super::moves::{COLUMNS, gather, gather_columns, pitch, scatter};
 use super::strided::Strided;
 use crate::rt::{DynBody, Indexed, Ins, LeafRun, Outs, StageRun, StoreRun};
 use fuse_compiler::plan::{Kind, Level};
@@ -37,15 +37,16 @@ pub(super) struct Worker<'a> {
     filled: Vec<bool>,
 }
 
-/// How much scratch an operand's tile of columns may take in a core's own cache, and how much at all.
-const TILE_BYTES: [usize; 2] = [1 << 20, 1 << 24];
+/// How much scratch the tiles of columns of all operands may take.
+const TILE_BYTES: usize = 1 << 24;
 
 impl<'a> Worker<'a> {
     /// A worker. Columns are copied in tiles, as they lie beside each other in memory.
     pub fn new(launch: &'a Launch<'a>, body: &'a dyn DynBody, stages: &'a [StageRun]) -> Self {
         let columns = launch.kind == Kind::Column;
         let longest = launch.walk.run.max(1);
-        let tile = if columns { columns_of_tile(longest) } else { 1 };
+        let copied = launch.leaves.iter().filter(|leaf| needs_copy(leaf)).map(slot_bytes).sum();
+        let tile = if columns { columns_of_tile(longest, copied) } else { 1 };
         let mut lines = 0;
         let mut slot = |needed: bool, bytes: usize| {
             needed.then(|| {
@@ -256,11 +257,10 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// How many columns of `rows` rows are copied together: what is one cache line where that is not too much, and never so few
-/// that blocks cannot be turned in registers, unless columns are very long.
-fn columns_of_tile(rows: usize) -> usize {
-    let [near, most] = TILE_BYTES.map(|bytes| bytes / 8 / rows);
-    near.max(BLOCK.min(most)).clamp(1, COLUMNS)
+/// How many columns of `rows` rows, so many bytes a point of all operands, are copied together: a whole cache line, unless they
+/// are very long. Half a line would be brought from memory once more for the next columns.
+fn columns_of_tile(rows: usize, bytes: usize) -> usize {
+    (TILE_BYTES / (bytes * rows).max(1)).clamp(1, COLUMNS)
 }
 
 /// Whether some run may find an operand not dense.
