@@ -41,4 +41,4 @@ pub(crate) use indexed::Indexed;
 pub(crate) use ins::{CallFacts, Draw, LeafRun};
 pub(crate) use outs::{StageRun, StoreRun};
 pub(crate) use scalar::scalar_as;
-pub(crate) use simd::vectorised;
+pub(crate) use simd::{Level, level, vectorised};

@@ -2,12 +2,15 @@
 //!
 //! The features only widen the same operations: no product is contracted, so results are equal at every level.
 
-/// What a closure may use.
-#[derive(Clone, Copy)]
-enum Level {
+/// What may be used.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Level {
+    /// What every processor of the architecture has.
     Baseline,
+    /// Vectors of 32 bytes, and products with sums.
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    /// Vectors of 64 bytes.
     #[cfg(target_arch = "x86_64")]
     Avx512,
 }
@@ -26,9 +29,10 @@ pub(crate) fn vectorised<R>(work: impl FnOnce() -> R) -> R {
     }
 }
 
+/// The widest vectors of this machine.
 #[cfg(target_arch = "x86_64")]
 #[inline]
-fn level() -> Level {
+pub(crate) fn level() -> Level {
     // The macro caches what the processor said, so asking costs one load each.
     macro_rules! all {
         ($($feature:tt)*) => { true $(&& is_x86_feature_detected!($feature))* };
@@ -40,9 +44,10 @@ fn level() -> Level {
     }
 }
 
+/// The widest vectors of this machine.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
-fn level() -> Level {
+pub(crate) fn level() -> Level {
     Level::Baseline
 }
 

@@ -3,16 +3,18 @@
 //! The rows go through the kernels that would otherwise run one after the other over whole matrices; all that differs is
 //! that these find the values in between in the thread's own memory, which its caches hold.
 
+use super::gemm::{Matrix, Multiply, Room, Strip, TILE_ROWS, arrange, panels_in};
 use super::kernel::bind;
 use super::launch::Launch;
-use super::matmul::{Matrix, Multiply, Panels, Product, Tile};
+use super::matmul::Product;
 use super::share::share;
+use super::strips::Tile;
 use super::worker::Worker;
 use crate::dtype::{Element, f8e4m3};
 use crate::error::Result;
 use crate::exec::buffers::Buffers;
 use crate::exec::symbols::Sizes;
-use crate::rt::{CallFacts, DynBody};
+use crate::rt::{CallFacts, DynBody, level};
 use crate::storage::CpuBuffer;
 use fuse_compiler::plan::{Attention, BufId, Expr, Kernel, LeafSource, Matmul, Plan};
 use fuse_compiler::types::DType;
@@ -20,8 +22,8 @@ use half::{bf16, f16};
 
 /// Bytes of a thread's rows of scores and weights together, as the second cache of a core holds them.
 const NEAR: usize = 3 << 18;
-/// Fewer rows than this make products slow, since both of their right operands are arranged anew for every tile.
-const LEAST_ROWS: usize = 64;
+/// Fewer rows than this make products slow, since all keys and values go past them.
+const LEAST_ROWS: usize = 28;
 
 /// The three steps: their bodies, and what their kernels read besides operands.
 pub(crate) struct Parts<'a> {
@@ -66,7 +68,10 @@ struct Rows<'a> {
 
 /// A thread's memory.
 struct Memory<A> {
-    panels: Panels<A>,
+    room: Room<A>,
+    /// Keys and values in panels, and the matrix of the batch that they are of.
+    right: [CpuBuffer; 2],
+    batch: Option<usize>,
     scores: CpuBuffer,
     weights: CpuBuffer,
 }
@@ -98,15 +103,17 @@ impl<'a> Rows<'a> {
             let row = t % tiles * rows;
             self.tile::<T>(t / tiles, row, rows.min(self.scores.m - row), memory);
         };
-        share(batch * tiles, 1, || self.memory::<T>(rows), tile);
+        // A thread takes tiles of one matrix, as it has to arrange keys and values once for all of them.
+        let parts = (4 * rayon::current_num_threads()).div_ceil(batch.max(1));
+        share(batch * tiles, tiles.div_ceil(parts).max(1), || self.memory::<T>(rows), tile);
     }
 
     /// As many rows as the caches hold, but not so few that products get slow, and some for every thread.
     fn tile_rows<T: Element>(&self) -> usize {
         let threads = rayon::current_num_threads();
-        let shared = (self.scores.batch * self.scores.m).div_ceil(2 * threads);
+        let shared = (self.scores.batch * self.scores.m).div_ceil(4 * threads);
         let near = NEAR / (self.bytes_of_row::<T>().max(1));
-        near.min(shared).max(LEAST_ROWS).min(self.scores.m).max(1)
+        near.min(shared).clamp(LEAST_ROWS, TILE_ROWS).min(self.scores.m).max(1)
     }
 
     fn bytes_of_row<T: Element>(&self) -> usize {
@@ -120,10 +127,27 @@ impl<'a> Rows<'a> {
         [if self.is_plain { 0 } else { scores }, self.launches[1].stores[self.stores[1]].dtype.bytes()]
     }
 
-    fn memory<T: Element>(&self, rows: usize) -> Memory<T::Compute> {
-        let bytes = self.bytes().map(|bytes| bytes * rows * self.scores.n);
-        let [scores, weights] = bytes.map(|bytes| CpuBuffer::new(bytes).expect("there is memory for some rows"));
-        Memory { panels: Panels::default(), scores, weights }
+    fn memory<T: Element<Compute: Multiply>>(&self, rows: usize) -> Memory<T::Compute> {
+        let memory = |bytes: usize| CpuBuffer::new(bytes).expect("there is memory for some rows");
+        let [scores, weights] = self.bytes().map(|bytes| memory(bytes * rows * self.scores.n));
+        let kernel = T::Compute::kernel(level());
+        let right = [&self.scores, &self.values]
+            .map(|product| memory(product.k * product.n.next_multiple_of(kernel.columns) * size_of::<T::Compute>()));
+        let room = Room::new(rows * self.scores.n.max(self.values.n), kernel);
+        Memory { room, right, batch: None, scores, weights }
+    }
+
+    /// Brings keys and values of a matrix of the batch to panels, unless they are there.
+    fn arrange<T: Element<Compute: Multiply>>(&self, batch: usize, memory: &mut Memory<T::Compute>) {
+        if memory.batch.replace(batch) == Some(batch) {
+            return;
+        }
+        let width = memory.room.panel();
+        for (product, to) in [&self.scores, &self.values].into_iter().zip(&memory.right) {
+            let from = product.matrix::<T>(&product.b, batch);
+            // SAFETY: the operand holds `k x n` elements, which nobody writes to, and the memory is for as many in panels.
+            unsafe { arrange(from, product.n, product.k, to.as_ptr().cast(), width) };
+        }
     }
 
     /// Takes rows through the three steps.
@@ -134,20 +158,24 @@ impl<'a> Rows<'a> {
         rows: usize,
         memory: &mut Memory<T::Compute>,
     ) {
+        self.arrange::<T>(batch, memory);
         let tile = |columns: usize| Tile { batch, row, rows, column: 0, columns };
         let (m, n) = (self.scores.m, self.scores.n);
         let first = batch * m + row;
-        let panels = &mut memory.panels;
-        let (queries, keys) =
-            (self.scores.matrix::<T>(&self.scores.a, batch), self.scores.matrix(&self.scores.b, batch));
-        // SAFETY: the operands hold `rows x k` and `k x n` elements there, which nobody writes to.
-        unsafe { panels.multiply(queries.from(row, 0), keys, rows, n, self.scores.k) };
-        let scores = if self.is_plain { panels.out.as_mut_ptr().cast() } else { memory.scores.as_ptr() };
+        let room = &mut memory.room;
+        let panels = |product: &Product, k: usize| {
+            Strip::Panels(panels_in(memory.right[k].as_ptr().cast_const().cast(), room.panel(), product.n, product.k))
+        };
+        let [keys, values] = [panels(&self.scores, 0), panels(&self.values, 1)];
+        let queries = self.scores.matrix::<T>(&self.scores.a, batch);
+        // SAFETY: the operand holds `rows x k` elements there, which nobody writes to, and the panels are arranged.
+        unsafe { room.multiply(queries.from(row, 0), rows, &keys, n, self.scores.k) };
+        let scores = if self.is_plain { room.out_ptr().cast() } else { memory.scores.as_ptr() };
         if !self.is_plain {
             let mut launch = self.launches[0].clone();
             launch.stores[self.stores[0]].start_at(scores, first * n);
             let mut worker = Worker::new(&launch, self.bodies[0], &[]);
-            self.scores.epilogue::<T>(&tile(n), &mut worker, &panels.out);
+            self.scores.epilogue::<T>(&tile(n), &mut worker, room.out(rows * n));
         }
         let mut launch = self.launches[1].clone();
         self.readers.iter().for_each(|&leaf| launch.leaves[leaf].start_at(scores, first * n));
@@ -156,10 +184,11 @@ impl<'a> Rows<'a> {
 
         let weights =
             Matrix { start: memory.weights.as_ptr().cast_const().cast(), row_stride: n as isize, column_stride: 1 };
-        // SAFETY: all of the weights of these rows are written; the values hold `n x columns` elements.
-        unsafe { panels.multiply::<T>(weights, self.values.matrix(&self.values.b, batch), rows, self.values.n, n) };
+        let columns = self.values.n;
+        // SAFETY: all of the weights of these rows are written, and the panels are arranged.
+        unsafe { room.multiply::<T>(weights, rows, &values, columns, n) };
         let mut worker = Worker::new(&self.launches[2], self.bodies[2], &[]);
-        self.values.epilogue::<T>(&tile(self.values.n), &mut worker, &panels.out);
+        self.values.epilogue::<T>(&tile(columns), &mut worker, room.out(rows * columns));
     }
 }
 

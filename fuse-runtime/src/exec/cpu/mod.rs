@@ -3,13 +3,16 @@
 
 mod access;
 mod attention;
+mod gemm;
 mod helpers;
 mod kernel;
 mod launch;
 mod matmul;
 mod moves;
+mod right;
 mod share;
 mod strided;
+mod strips;
 mod tiles;
 mod worker;
 
