@@ -10,13 +10,15 @@ use crate::exec::buffers::Buffers;
 use crate::exec::operands::{Operand, levels, operands, outer_axes};
 use crate::exec::symbols::Sizes;
 use crate::rt::{CallFacts, DynBody, Ins, LeafRun, Outs, StageRun, StoreRun};
-use fuse_compiler::plan::{Kernel, Kind, Level};
+use fuse_compiler::plan::{Expr, Kernel, Kind, Level};
 use fuse_compiler::types::DType;
 
 /// Points of a run of a `Map` kernel: a few operands of this length fit into the first cache together.
 pub(super) const RUN: usize = 2048;
-/// A launch with fewer points than this stays on the calling thread.
+/// A launch with less than this to do stays on the calling thread, in points of a kernel without heavy functions.
 const PARALLEL: usize = 1 << 15;
+/// Parts of runs hold at least this many points, so that vectors are full.
+const LEAST_RUN: usize = 64;
 
 /// Runs a generated kernel; faults are left in `facts`.
 pub(crate) fn run_kernel(
@@ -43,7 +45,12 @@ pub(super) fn bind<'a>(
     // A map has one row, its whole domain, which is cut into runs.
     let outer = if kernel.kind == Kind::Map { 0 } else { outer_axes(kernel) };
     let (rows, points) = (domain[..outer].iter().product(), domain[outer..].iter().product());
+    let weight = weight(kernel);
     let mut run = if kernel.kind == Kind::Map { RUN.min(points) } else { points };
+    if kernel.kind == Kind::Map && may_tile && points * weight >= PARALLEL {
+        // Few points that have much done to them are for all threads.
+        run = run.min(points.div_ceil(2 * rayon::current_num_threads()).next_multiple_of(LEAST_RUN));
+    }
     if let (Kind::Map, true, Some(tiles)) = (kernel.kind, may_tile, Tiles::for_operands(&domain, found.iter())) {
         run = tiles.points();
         let arrange = |(operand, level): (Operand, Level)| match level {
@@ -55,7 +62,17 @@ pub(super) fn bind<'a>(
     let access = |(operand, level): (Operand, Level)| Access::of(operand, level, outer);
     let mut leaves: Vec<Access> = found.into_iter().zip(levels(kernel)).map(access).collect();
     let stores = leaves.split_off(kernel.leaves.len());
-    Ok(Launch::new(kernel, Walk { rows, points, run }, leaves, stores, facts))
+    Ok(Launch::new(kernel, Walk { rows, points, run, weight }, leaves, stores, facts))
+}
+
+/// How much there is to do at a point: a heavy function takes about as long as two passes over memory that is in the cache.
+fn weight(kernel: &Kernel) -> usize {
+    let heavy = |expr: &Expr| match expr {
+        Expr::Apply(op, _) => op.scalar.as_ref().is_some_and(|row| row.heavy),
+        Expr::Uniform(..) | Expr::Normal(..) => true,
+        _ => false,
+    };
+    1 + 2 * kernel.stmts.iter().filter(|stmt| stmt.level == Level::Elem && heavy(&stmt.expr)).count()
 }
 
 /// Runs every row or run of a launch, then the end of the kernel.
@@ -96,28 +113,30 @@ impl<'a> Stages<'a> {
 
 fn drive_runs(launch: &Launch<'_>, body: &dyn DynBody, stages: Stages<'_>) {
     let worker = || Worker::new(launch, body, stages.get());
-    let (points, run_points) = (launch.walk.points, launch.walk.run.max(1));
+    let Walk { points, weight, .. } = launch.walk;
+    let run_points = launch.walk.run.max(1);
     let runs = points.div_ceil(run_points);
     let run = |worker: &mut Worker<'_>, k: usize| {
         worker.run(0, k * run_points, run_points.min(points - k * run_points));
     };
-    if points < PARALLEL {
+    if points * weight < PARALLEL {
         let mut worker = worker();
         (0..runs).for_each(|k| run(&mut worker, k));
     } else {
-        share(runs, bite(runs, PARALLEL / run_points / 2), worker, run);
+        share(runs, bite(runs, PARALLEL / weight / run_points / 2), worker, run);
     }
 }
 
 fn drive_rows(launch: &Launch<'_>, body: &dyn DynBody, stages: Stages<'_>) {
     let columns = launch.kind == Kind::Column;
     let worker = || Worker::new(launch, body, stages.get());
-    let (rows, points) = (launch.walk.rows, launch.walk.points.max(1));
-    if rows < 2 || rows * points < PARALLEL {
+    let Walk { rows, weight, .. } = launch.walk;
+    let points = launch.walk.points.max(1);
+    if rows < 2 || rows * points * weight < PARALLEL {
         return worker().run_rows(0..rows);
     }
     // Rows go to threads in groups, which are whole tiles for columns and large enough to be worth handing out.
-    let group = (PARALLEL / 2 / points).max(1).next_multiple_of(if columns { 16 } else { 1 });
+    let group = (PARALLEL / 2 / weight / points).max(1).next_multiple_of(if columns { 16 } else { 1 });
     let groups = rows.div_ceil(group);
     share(groups, bite(groups, 1), worker, |worker, k| {
         worker.run_rows(k * group..((k + 1) * group).min(rows));

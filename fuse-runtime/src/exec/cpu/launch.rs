@@ -33,6 +33,8 @@ pub(super) struct Walk {
     pub points: usize,
     /// Points of a run: a whole row, or part of the one row of a `Map`.
     pub run: usize,
+    /// How much there is to do at a point, in passes over memory that is in the cache.
+    pub weight: usize,
 }
 
 impl<'a> Launch<'a> {
