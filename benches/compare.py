@@ -2,11 +2,12 @@
 
 usage: python3 benches/compare.py [--device cuda:0|cpu] [--only P,M1] [--modes eager,default] [--save FOLDER]
                                   [--fuse FILE] [--cold FILE] [--torch FILE] [--torch-cold FILE] [--peer NAME=FILE]
-                                  [--decode [PROGRAM]]
+                                  [--burn [PROGRAM]] [--decode [PROGRAM]]
 
 Without FILEs it runs `cargo bench` (workloads, and on a GPU cold and sweep), `benches/peers/torch_peer.py` and
-`benches/peers/torch_cold.py`, which need PyTorch, and on a processor `benches/peers/rust`. `--decode` runs the benchmark `decode`, which is
-built unless it is there as PROGRAM, and `benches/peers/torch_decode.py`. `--peer` adds the lines of another library.
+`benches/peers/torch_cold.py`, which need PyTorch, and on a processor `benches/peers/rust`. `--burn` runs `benches/peers/burn` on a GPU as
+well, which takes a quarter of an hour to build if it is not there as PROGRAM, `--decode` the benchmark `decode` and
+`benches/peers/torch_decode.py`. `--peer` adds the lines of another library.
 `ratio` is the best of fuse to the best of PyTorch; below 1 fuse is faster. `goal` is the ratio that the row is to reach. `floor` is the
 time the bytes of a row take at the copy ceiling of this run, or its operations at the rate of a large product.
 """
@@ -20,6 +21,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 RUST_PEERS = ["candle", "ndarray"]
+# Seconds a row of Burn may take: it tunes each product at its first call.
+BURN_LIMIT = 150
 MODES = ["eager", "default", "reduce-overhead", "max-autotune"]
 # What a product of 8192 x 8192 x 8192 random numbers reaches on an H200, in TFLOP/s, by the word in a row's name.
 RATES = {"bf16": 790, "tf32": 395}
@@ -44,6 +47,7 @@ def main():
     parser.add_argument("--torch", type=pathlib.Path, help="lines of the peer script")
     parser.add_argument("--torch-cold", type=pathlib.Path, help="lines of the peer's cold starts")
     parser.add_argument("--peer", action="append", default=[], help="NAME=FILE: lines of another library")
+    parser.add_argument("--burn", nargs="?", const="", metavar="PROGRAM", help="run Burn, too")
     parser.add_argument("--decode", nargs="?", const="", metavar="PROGRAM", help="write text, too")
     args = parser.parse_args()
     fuse = lines_of("fuse", workloads(args), args.fuse, args.save)
@@ -51,6 +55,8 @@ def main():
     others = [(name, lines_of(name, [], pathlib.Path(path), None)) for name, path in split(args.peer)]
     if args.device == "cpu" and not args.fuse:
         others += [(name, lines_of(name, [rust_peer(name, args)], None, args.save)) for name in RUST_PEERS]
+    if args.burn is not None:
+        others.append(("burn", lines_of("burn", [burn(args)], None, args.save)))
     print_ceilings([("fuse", fuse), ("torch", torch), *others])
     print_table(fuse, torch, others)
     if args.decode is not None:
@@ -93,6 +99,12 @@ def torch_peer(args):
 def rust_peer(name, args):
     manifest = str(HERE / "peers" / "rust" / "Cargo.toml")
     return ["cargo", "run", "-q", "--release", "--manifest-path", manifest, "--bin", name, "--", *only(args)]
+
+
+def burn(args):
+    manifest = str(HERE / "peers" / "burn" / "Cargo.toml")
+    program = [args.burn] if args.burn else ["cargo", "run", "-q", "--release", "--manifest-path", manifest, "--"]
+    return [*program, "--limit", str(BURN_LIMIT), *only(args)]
 
 
 def torch_cold():
