@@ -31,6 +31,14 @@ pub fn touchers(plan: &Plan, buf: BufId) -> impl Iterator<Item = usize> {
     (0..plan.steps.len()).filter(move |&step| touched(&plan.steps[step]).contains(&buf))
 }
 
+/// The matrices that a step multiplies: a kernel of ours reads them while it writes.
+fn multiplied(step: &Step) -> Vec<BufId> {
+    match step {
+        Step::Kernel(_) => vec![],
+        Step::Matmul(matmul) => vec![matmul.a.buf, matmul.b.buf],
+    }
+}
+
 /// The buffers that a step has to do with.
 pub fn touched(step: &Step) -> Vec<BufId> {
     let of = |kernel: &Kernel| {
@@ -69,6 +77,7 @@ fn map_of(step: &Step) -> Option<&Kernel> {
 /// An elementwise kernel may write over a temporary it is the last to read, if every point reads only its own place.
 fn donate(plan: &mut Plan, step: u32) {
     let Some(kernel) = map_of(&plan.steps[step as usize]).cloned() else { return };
+    let multiplied = multiplied(&plan.steps[step as usize]);
     let mut given: Vec<BufId> = Vec::new();
     for store in kernel.stores.iter().filter(|s| s.to.views.is_empty()) {
         let to = store.to.buf;
@@ -77,7 +86,8 @@ fn donate(plan: &mut Plan, step: u32) {
                 let (old, new) = (&plan.bufs[from.0 as usize], &plan.bufs[to.0 as usize]);
                 let dies = old.class == BufClass::Temp && old.live.1 == step && new.live.0 == step;
                 let read_once = kernel.leaves.iter().filter(|l| l.source == leaf.source).count() == 1;
-                (dies && read_once && old.ty == new.ty && !given.contains(&from)).then_some(from)
+                let is_free = !given.contains(&from) && !multiplied.contains(&from);
+                (dies && read_once && old.ty == new.ty && is_free).then_some(from)
             }
             _ => None,
         });

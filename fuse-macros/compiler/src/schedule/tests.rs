@@ -130,6 +130,23 @@ fn bias_and_relu_join_the_matmul() {
     assert!(matmul.lib.bias.is_some() && matmul.lib.relu && matmul.lib.rest.is_none());
 }
 
+/// A kernel of ours reads rows of the left operand while others are written already.
+#[test]
+fn a_product_is_not_written_over_what_it_multiplies() {
+    let plan = plan(|g| {
+        let (x, w) = (g.input("x", DType::BF16, 2), g.input("w", DType::BF16, 2));
+        same(g, (x, 1), (w, 0));
+        same(g, (w, 0), (w, 1));
+        let rows = axis(g, "softmax", x, -1);
+        let product = op(g, "matmul", &[rows, w]);
+        let exp = op(g, "exp", &[product]);
+        vec![op(g, "mul", &[rows, exp])]
+    });
+    let Some(Step::Matmul(matmul)) = plan.steps.last() else { panic!("a matmul") };
+    let out = &plan.bufs[plan.outs[0].buf.0 as usize];
+    assert_eq!(out.donor, Some(matmul.lib.product.buf));
+}
+
 #[test]
 fn a_half_product_rounds_before_its_bias() {
     let plan = plan(|g| {
