@@ -322,8 +322,11 @@ fn with_own_names(mut plan: Plan, segment: usize) -> Plan {
                 }
             }
         }
-        for program in plan.fused.iter_mut().flat_map(|fused| fused.programs_mut()) {
+        for program in plan.programs_mut() {
             program.name = format!("g{segment}_{}", program.name);
+        }
+        for maps in &mut plan.maps {
+            maps.name = format!("g{segment}_{}", maps.name);
         }
     }
     plan

@@ -10,7 +10,7 @@ mod programs;
 use fuse_compiler::emit::cuda;
 use fuse_compiler::plan::Step as PlanStep;
 use fuse_compiler::plan::abi::{self, BATCH_AXES, Lie, Part, Step, Variant, Walk, is_turnable};
-use fuse_compiler::plan::{Fused, Kernel, Kind, Matmul, Phases, Plan, verify};
+use fuse_compiler::plan::{Fused, Kernel, Kind, Phases, Plan, verify};
 use fuse_compiler::types::DType;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -60,6 +60,7 @@ fn every_variant_compiles(nvrtc: &Nvrtc, assembled: &Assembled, name: &str, plan
     let types: BTreeSet<&str> = plan.bufs.iter().map(|buf| buf.ty.dtype.name()).collect();
     verify::verify(plan);
     list_compiles(nvrtc, name, plan);
+    maps_compile(nvrtc, name, plan);
     let text = cuda::text(plan);
     for (kernel, variants) in kernels(plan) {
         let pairs = variants.iter().enumerate().flat_map(|(k, variant)| {
@@ -95,6 +96,27 @@ fn list_compiles(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
             panic!("{name}, a list of {} for {arch} with {defines:?}:\n{log}\n{}", kernel.name, numbered(&text));
         }
     }
+}
+
+/// The texts that launch several maps, each in a variant of its own.
+fn maps_compile(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
+    let text = cuda::text(plan);
+    for maps in &plan.maps {
+        let all: Vec<Vec<Variant>> = maps.steps(plan).map(plain_walks).collect();
+        for ((n, arch), params) in ARCHITECTURES.iter().enumerate().zip(instances(plan).iter().cycle()) {
+            let variants = all.iter().enumerate().map(|(k, own)| &own[(n + k) % own.len()]);
+            let pairs: Vec<(&Kernel, &Variant)> = maps.steps(plan).zip(variants).collect();
+            let defines = abi::maps::defines(&maps.name, &pairs, params);
+            if let Err(log) = nvrtc.compile(&text, &defines, arch) {
+                panic!("{name}, {} for {arch} with {defines:?}:\n{log}\n{}", maps.name, numbered(&text));
+            }
+        }
+    }
+}
+
+/// The variants of a map that turn nothing and whose positions fit an int.
+fn plain_walks(kernel: &Kernel) -> Vec<Variant> {
+    variants(kernel).into_iter().filter(|variant| variant.walk == Walk::Plain && !variant.wide).collect()
 }
 
 /// The only generations of devices that have the instructions of a variant.
@@ -146,10 +168,14 @@ fn kernels(plan: &Plan) -> Vec<(&Kernel, Vec<Variant>)> {
         match step {
             PlanStep::Kernel(kernel) => found.push((kernel, variants(kernel))),
             PlanStep::Matmul(m) => {
-                found.push((&m.epilogue, products(m)));
+                found.push((&m.epilogue, products(&m.epilogue, m.dtype)));
                 found.extend(m.lib.rest.as_ref().map(|rest| (rest, variants(rest))));
             }
         }
+    }
+    for products in &plan.products {
+        let dtype = products.steps(plan).next().expect("there are several").dtype;
+        found.push((&products.program, several_products(&products.program, dtype, products.count)));
     }
     for fused in &plan.fused {
         let back: &[Part] = if fused.back.is_some() { &Part::BACK } else { &[] };
@@ -257,9 +283,20 @@ fn variants(kernel: &Kernel) -> Vec<Variant> {
     variants
 }
 
+/// The ways of a product that several products have, in tiles with columns for all of them.
+fn several_products(program: &Kernel, dtype: DType, count: u32) -> Vec<Variant> {
+    let is_there = |variant: &Variant| match variant.walk {
+        Walk::Thirds { columns, .. } => columns % (32 * count) == 0,
+        Walk::Halves { columns, .. } => columns % (64 * count) == 0,
+        Walk::Strips { right, .. } => right != Lie::Apart,
+        _ => false,
+    };
+    products(program, dtype).into_iter().filter(is_there).collect()
+}
+
 /// Every way an operand can lie, in each size of tiles, one for each generation of devices.
-fn products(matmul: &Matmul) -> Vec<Variant> {
-    let operands = matmul.epilogue.leaves.len() + matmul.epilogue.stores.len();
+fn products(epilogue: &Kernel, dtype: DType) -> Vec<Variant> {
+    let operands = epilogue.leaves.len() + epilogue.stores.len();
     let of = |tile, left, right, vec, step, wide| Variant {
         outer: BATCH_AXES + 2,
         inner: 0,
@@ -277,7 +314,7 @@ fn products(matmul: &Matmul) -> Vec<Variant> {
         ..of(0, left, right, vec, step, wide)
     };
     let mut few = vec![];
-    if matmul.dtype == DType::F32 || matmul.dtype.is_generic() {
+    if dtype == DType::F32 || dtype.is_generic() {
         few.extend([
             thirds(192, Lie::AlongK, Lie::Across, 4, Step::Next, false),
             thirds(192, Lie::Across, Lie::AlongK, 1, Step::Apart, false),
@@ -289,25 +326,25 @@ fn products(matmul: &Matmul) -> Vec<Variant> {
         walk: Walk::Halves { columns, left, right },
         ..of(0, left, right, vec, step, wide)
     };
-    if matmul.dtype.is_half() || matmul.dtype.is_generic() {
+    if dtype.is_half() || dtype.is_generic() {
         few.extend([
             halves(256, Lie::AlongK, Lie::Across, 8, Step::Next, false),
             halves(192, Lie::Across, Lie::AlongK, 1, Step::Apart, false),
             halves(128, Lie::Across, Lie::Across, 4, Step::Next, true),
         ]);
     }
-    if matmul.dtype == DType::F8E4M3 {
+    if dtype == DType::F8E4M3 {
         few.extend([
             halves(256, Lie::AlongK, Lie::AlongK, 8, Step::Next, false),
             halves(192, Lie::AlongK, Lie::AlongK, 1, Step::Apart, false),
             halves(128, Lie::AlongK, Lie::AlongK, 4, Step::Next, true),
         ]);
     }
-    if !matmul.dtype.is_narrow() {
+    if !dtype.is_narrow() {
         few.extend([strips(1, Lie::Across, 2), strips(16, Lie::AlongK, 1), strips(4, Lie::Apart, 2)]);
         few.extend([strips(16, Lie::Across, 1), strips(1, Lie::AlongK, 2), strips(16, Lie::Apart, 1)]);
     }
-    let large = if matmul.dtype.bytes() == 8 || matmul.dtype.is_generic() { 64 } else { 128 };
+    let large = if dtype.bytes() == 8 || dtype.is_generic() { 64 } else { 128 };
     few.extend([
         of(large, Lie::AlongK, Lie::Across, 2, Step::Next, false),
         of(64, Lie::Across, Lie::AlongK, 1, Step::Apart, false),

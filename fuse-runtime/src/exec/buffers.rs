@@ -41,6 +41,11 @@ impl<'a> Buffers<'a> {
         self.device
     }
 
+    /// Whether the last step may write over an input.
+    pub fn may_give(&self) -> bool {
+        self.given.contains(&true)
+    }
+
     /// Before a step, finds the inputs it may overwrite.
     pub fn start_step(&mut self, step: u32) {
         self.givers = self.find_givers(step);
@@ -55,7 +60,7 @@ impl<'a> Buffers<'a> {
         let Step::Kernel(kernel) = &self.plan.steps[step as usize] else { return Vec::new() };
         let last = step as usize + 1 == self.plan.steps.len();
         let may_fault = if self.device.is_cpu() { abi::may_fault(kernel) } else { self.program.may_fault };
-        if !last || may_fault || !self.given.contains(&true) {
+        if !last || may_fault || !self.may_give() {
             return Vec::new();
         }
         let gives = |buf: &BufId| {

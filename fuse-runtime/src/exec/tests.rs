@@ -4,6 +4,8 @@ mod attention;
 mod fused_attention;
 mod order;
 mod products;
+mod several_products;
+mod small_maps;
 
 use super::{Call, Program, run};
 use crate::device::Device;
@@ -30,7 +32,7 @@ struct Case {
 impl Case {
     fn new(inputs: &[(DType, &[usize])], build: impl FnOnce(&mut Graph, &[Val]) -> Vec<Val>) -> Case {
         let mut graph = Graph::new("case");
-        let names = ["x", "y", "z", "w"];
+        let names = ["x", "y", "z", "w", "u", "v"];
         let vals: Vec<Val> =
             inputs.iter().zip(names).map(|((dtype, dims), name)| graph.input(name, *dtype, dims.len())).collect();
         graph.outs = build(&mut graph, &vals);

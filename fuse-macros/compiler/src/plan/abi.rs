@@ -4,11 +4,13 @@
 //! disagree. What depends on the layouts of a call is a [`Variant`]: it becomes defines when the text is compiled.
 
 mod ahead;
+mod apart;
 mod attention;
 mod candidates;
 mod geometry;
 mod hopper;
 pub mod list;
+pub mod maps;
 mod pack;
 mod product;
 mod resident;
@@ -21,6 +23,7 @@ mod walk;
 mod warps;
 
 pub use ahead::{MOST_AHEAD, ahead, ahead_of_product};
+pub use apart::Apart;
 pub use attention::{Part, attention_arguments, attention_shape, drops, is_given, is_given_value, may_walk_back};
 pub use candidates::{Candidate, Way};
 pub use geometry::{Access, Geometry, is_turnable};
@@ -93,11 +96,11 @@ pub enum Arg {
     Inner,
     /// The left matrix.
     LeftMatrix,
-    /// The right matrix.
-    RightMatrix,
+    /// The right matrix of the n-th product.
+    RightMatrix(u32),
     /// Strides of the left matrix, i64: batch axes, m, k.
     LeftStrides,
-    /// Strides of the right matrix, i64: batch axes, k, n.
+    /// Strides of every right matrix, i64: batch axes, k, n.
     RightStrides,
     /// Extents of the product, i64: batch axes, m, n, k.
     Product,
@@ -162,12 +165,13 @@ pub fn arguments(kernel: &Kernel) -> Vec<Arg> {
 /// tile in attention.
 pub const PARTS: Arg = Arg::Partial(StmtId(0));
 
-/// The arguments of a matmul template: the matrices, then those of its epilogue, whose outer extents are the batch axes, m and
-/// n, and what blocks exchange.
-pub fn matmul_arguments(epilogue: &Kernel) -> Vec<Arg> {
-    let matrices = [Arg::LeftMatrix, Arg::LeftStrides, Arg::RightMatrix, Arg::RightStrides, Arg::Product];
+/// The arguments of a matmul template for so many products: the matrices, then those of its epilogue, whose outer extents are the
+/// batch axes, m and n, and what blocks exchange.
+pub fn matmul_arguments(epilogue: &Kernel, products: u32) -> Vec<Arg> {
+    let rights = (0..products).map(Arg::RightMatrix);
+    let matrices = [Arg::LeftMatrix, Arg::LeftStrides].into_iter().chain(rights);
     let rest = arguments(epilogue).into_iter().filter(|a| *a != Arg::Outer);
-    matrices.into_iter().chain(rest).chain([PARTS, Arg::Counters]).collect()
+    matrices.chain([Arg::RightStrides, Arg::Product]).chain(rest).chain([PARTS, Arg::Counters]).collect()
 }
 
 /// Whether a kernel may meet an index out of range or an integer division by zero.

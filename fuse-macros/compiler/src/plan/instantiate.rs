@@ -24,6 +24,6 @@ pub fn instantiate(plan: &Plan, params: &[DType]) -> Plan {
         set(&mut values.dtype);
         in_kernel(&mut values.epilogue);
     }
-    plan.fused.iter_mut().flat_map(|fused| fused.programs_mut()).for_each(in_kernel);
+    plan.programs_mut().for_each(in_kernel);
     plan
 }

@@ -7,12 +7,16 @@
 
 pub mod abi;
 mod instantiate;
+mod maps;
 mod phases;
 pub mod print;
+mod products;
 pub mod verify;
 
 pub use instantiate::instantiate;
+pub use maps::Maps;
 pub use phases::{Phase, Phases};
+pub use products::Products;
 
 use crate::graph::{Place, SymDef};
 use crate::op::{Check, Literal, Op, Reduction};
@@ -56,6 +60,12 @@ pub struct Plan {
     /// Those of them that one kernel of a GPU may do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fused: Vec<Fused>,
+    /// Products that one kernel of a GPU may make together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub products: Vec<Products>,
+    /// Maps that one launch of a GPU may run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub maps: Vec<Maps>,
     /// The results, in order.
     pub outs: Vec<Operand>,
     /// Source places, by [`Stmt::place`].
@@ -444,8 +454,8 @@ pub enum Expr {
     Uniform(u32, StmtId),
     /// A standard normal f32 of the n-th draw at this position of the draw.
     Normal(u32, StmtId),
-    /// The product's element, in the program of a matmul's epilogue.
-    Product,
+    /// The element of the n-th product, in the program that follows one or several.
+    Product(u32),
 }
 
 /// Something a kernel writes.
@@ -547,5 +557,18 @@ impl Plan {
             forward + if fused.back.is_some() { FusedBack::STEPS - 2 } else { 0 }
         };
         self.launches() - self.fused.iter().map(saved).sum::<usize>()
+    }
+
+    /// The same where, beside that, all products that one kernel may make together are, and all maps that one launch may run.
+    pub fn launches_where_together(&self) -> usize {
+        let of_products = self.products.iter().map(|products| products.saved(self)).sum::<usize>();
+        let of_maps = self.maps.iter().map(|maps| maps.count as usize - 1).sum::<usize>();
+        self.launches_where_fused() - of_products - of_maps
+    }
+
+    /// The programs of kernels that do several steps.
+    pub fn programs_mut(&mut self) -> impl Iterator<Item = &mut Kernel> {
+        let together = self.products.iter_mut().map(|products| &mut products.program);
+        self.fused.iter_mut().flat_map(Fused::programs_mut).chain(together)
     }
 }

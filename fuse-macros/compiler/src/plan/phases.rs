@@ -71,7 +71,7 @@ impl Expr {
             Expr::Cast(x) | Expr::Reduce(_, x) | Expr::Scan(_, x) | Expr::Uniform(_, x) | Expr::Normal(_, x) => {
                 vec![*x]
             }
-            Expr::Load(_) | Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_) | Expr::Product => vec![],
+            Expr::Load(_) | Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_) | Expr::Product(_) => vec![],
         }
     }
 }

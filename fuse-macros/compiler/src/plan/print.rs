@@ -1,6 +1,6 @@
 //! Plans as text for people and snapshots: a line per kernel.
 
-use super::{Attention, Expr, Kernel, Kind, LeafSource, Matmul, Plan, Step, StmtId, Store};
+use super::{Attention, Expr, Kernel, Kind, LeafSource, Matmul, Plan, Products, Step, StmtId, Store};
 use crate::op::Literal;
 use crate::types::{Dim, Sym};
 use std::collections::BTreeMap;
@@ -35,6 +35,14 @@ pub fn plan(plan: &Plan) -> String {
                 .expect("writing to a string succeeds");
         }
     }
+    for products in &plan.products {
+        let line = format!("{}: {}", products.program.name, self::products(plan, products));
+        writeln!(text, "{line}").expect("writing to a string succeeds");
+    }
+    for maps in &plan.maps {
+        let names: Vec<&str> = maps.steps(plan).map(|kernel| kernel.name.as_str()).collect();
+        writeln!(text, "{}: {}", maps.name, names.join(", ")).expect("writing to a string succeeds");
+    }
     text
 }
 
@@ -51,10 +59,23 @@ pub fn kernel(plan: &Plan, kernel: &Kernel) -> String {
 
 /// A product of matrices: its extents, then what it and its epilogue compute.
 pub fn matmul(plan: &Plan, matmul: &Matmul) -> String {
-    let buf = |operand: &super::Operand| plan.bufs[operand.buf.0 as usize].name.clone();
     let mut body = Body::of(plan, &matmul.epilogue);
-    body.product = format!("matmul({}, {})", buf(&matmul.a), buf(&matmul.b));
+    body.products = vec![operands(plan, matmul)];
     format!("{} {}", product(plan, matmul), body.text())
+}
+
+/// Products that one kernel may make: their extents, then what it computes.
+pub fn products(plan: &Plan, products: &Products) -> String {
+    let mut body = Body::of(plan, &products.program);
+    body.products = products.steps(plan).map(|matmul| operands(plan, matmul)).collect();
+    let extents = products.steps(plan).map(|matmul| product(plan, matmul)).next().unwrap_or_default();
+    format!("{} x {extents} {}", products.count, body.text())
+}
+
+/// A product of matrices and what is multiplied: `matmul(x, w)`.
+fn operands(plan: &Plan, matmul: &Matmul) -> String {
+    let name = |operand: &super::Operand| &plan.bufs[operand.buf.0 as usize].name;
+    format!("matmul({}, {})", name(&matmul.a), name(&matmul.b))
 }
 
 /// The extents of a product: `matmul[b, m, n, k]`.
@@ -91,7 +112,7 @@ struct Body<'a> {
     plan: &'a Plan,
     kernel: &'a Kernel,
     uses: BTreeMap<StmtId, usize>,
-    product: String,
+    products: Vec<String>,
 }
 
 impl<'a> Body<'a> {
@@ -101,7 +122,7 @@ impl<'a> Body<'a> {
         for used in read.chain(kernel.stores.iter().flat_map(|s| kernel.store_operands(s))) {
             *uses.entry(used).or_insert(0) += 1;
         }
-        Body { plan, kernel, uses, product: "product".to_owned() }
+        Body { plan, kernel, uses, products: vec![] }
     }
 
     fn text(&self) -> String {
@@ -123,7 +144,7 @@ impl<'a> Body<'a> {
     fn is_named(&self, s: StmtId) -> bool {
         let trivial = matches!(
             self.kernel.stmt(s).expr,
-            Expr::Load(_) | Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_) | Expr::Product
+            Expr::Load(_) | Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_) | Expr::Product(_)
         );
         !trivial && self.uses.get(&s).copied().unwrap_or(0) > 1
     }
@@ -155,7 +176,7 @@ impl<'a> Body<'a> {
             Expr::Scan(reduction, x) => call(&format!("scan_{reduction:?}").to_lowercase(), &[*x]),
             Expr::Uniform(draw, at) => call(&format!("uniform{draw}"), &[*at]),
             Expr::Normal(draw, at) => call(&format!("normal{draw}"), &[*at]),
-            Expr::Product => self.product.clone(),
+            Expr::Product(n) => self.products.get(*n as usize).cloned().unwrap_or_else(|| "product".to_owned()),
         }
     }
 

@@ -1,7 +1,8 @@
 //! What must hold of every plan. A broken plan is a mistake of ours, so the checks panic with the kernel around the fault.
 
 use super::{
-    Attention, BufClass, BufId, Expr, Kernel, Kind, LeafSource, Level, Matmul, Operand, Plan, Step, StmtId, print,
+    Attention, BufClass, BufId, Expr, Kernel, Kind, LeafSource, Level, Maps, Matmul, Operand, Plan, Products, Step,
+    StmtId, print,
 };
 use crate::op::Literal;
 
@@ -36,8 +37,29 @@ pub fn verify(plan: &Plan) {
         let holes = back.of_keys.stores.len() >= 2 && back.of_keys.stmts == back.of_queries.stmts;
         check(plan, &back.of_keys, holes, "kernels back that do not run one program");
     }
+    for products in &plan.products {
+        let program = &products.program;
+        let count = products.steps(plan).count() as u32;
+        let are_there = program.stmts.iter().all(|s| !matches!(s.expr, Expr::Product(n) if n >= count));
+        check(plan, program, are_there && count <= Products::MOST, "products that are not there");
+        verify_kernel(plan, program, &mut written.clone());
+    }
+    plan.maps.iter().for_each(|maps| verify_maps(plan, maps));
     let unwritten = |out: &&Operand| !written[out.buf.0 as usize];
     assert!(plan.outs.iter().find(unwritten).is_none(), "a result is never written\n{}", print::plan(plan));
+}
+
+/// No map of a launch touches what another one writes.
+fn verify_maps(plan: &Plan, maps: &Maps) {
+    for (n, kernel) in maps.steps(plan).enumerate() {
+        let has = |other: &Kernel, buf: BufId| {
+            let reads = other.leaves.iter().any(|leaf| leaf.source == LeafSource::Buf(buf));
+            reads || other.stores.iter().any(|store| store.to.buf == buf)
+        };
+        let mut others = maps.steps(plan).enumerate().filter(|(k, _)| *k != n).map(|(_, other)| other);
+        let alone = others.all(|other| !kernel.stores.iter().any(|store| has(other, store.to.buf)));
+        check(plan, kernel, kernel.kind == Kind::Map && alone, "a map that others of its launch have to wait for");
+    }
 }
 
 fn verify_attention(plan: &Plan, attention: &Attention, parts: (&Matmul, &Kernel, &Matmul)) {
@@ -108,7 +130,7 @@ fn verify_stmt(plan: &Plan, kernel: &Kernel, s: StmtId) {
             check(plan, kernel, (*draw as usize) < plan.draws.len(), "a random draw that is not there");
         }
         Expr::Const(Literal::Float(_) | Literal::Int(_) | Literal::Bool(_)) => {}
-        Expr::Size(_) | Expr::Apply(..) | Expr::Cast(_) | Expr::Product => {}
+        Expr::Size(_) | Expr::Apply(..) | Expr::Cast(_) | Expr::Product(_) => {}
     }
 }
 

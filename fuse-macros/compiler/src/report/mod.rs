@@ -36,8 +36,8 @@ pub struct GraphReport {
     pub launches: usize,
     /// Bytes that op by op execution would have written and read again, as a formula in the dims.
     pub saved: String,
-    /// Kernels that run together, some rows at a time, where the device does so; what they hand on then never lies in memory
-    /// as a whole.
+    /// Kernels that run together where the device does so: some rows at a time, and what they hand on then never lies in memory as a
+    /// whole; products of one left operand; small maps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub together: Vec<String>,
     /// Of the forward graph of a graph that is walked back over: what it keeps for the backward one, and what that computes
@@ -189,10 +189,23 @@ fn together(plan: &Plan) -> Vec<String> {
     if !plan.fused.is_empty() {
         lines.push(format!("{HOPPER} that makes {}", count(plan.launches_where_fused(), "launch")));
     }
+    lines.extend(plan.products.iter().map(|products| {
+        let names: Vec<String> = products.steps(plan).map(|matmul| format!("`{}`", matmul.epilogue.name)).collect();
+        let name = &products.program.name;
+        format!("{PRODUCTS} {} are one kernel, `{name}`, which reads their left operand once", names.join(" and "))
+    }));
+    lines.extend(plan.maps.iter().map(|maps| {
+        let names: Vec<String> = maps.steps(plan).map(|kernel| format!("`{}`", kernel.name)).collect();
+        format!("on a GPU, {} are one launch, `{}`, where each has few points", names.join(" and "), maps.name)
+    }));
+    if !plan.products.is_empty() || !plan.maps.is_empty() {
+        lines.push(format!("all that makes {}", count(plan.launches_where_together(), "launch")));
+    }
     lines
 }
 
 const HOPPER: &str = "on a GPU of compute capability 9.0";
+const PRODUCTS: &str = "on a GPU, of few rows and on tensor cores of 9.0,";
 
 fn on_a_processor(plan: &Plan, attention: &Attention) -> String {
     let name = |buf: BufId| &plan.bufs[buf.0 as usize].name;

@@ -1,6 +1,7 @@
 //! When buffers live, and which may take the memory of another.
 
-use crate::plan::{Buf, BufClass, BufId, Kernel, Kind, LeafSource, Level, Plan, Step};
+use crate::plan::{Buf, BufClass, BufId, Kernel, Kind, Leaf, LeafSource, Level, Plan, Step};
+use std::ops::Range;
 
 /// Fills in live ranges and donors.
 pub fn run(mut plan: Plan) -> Plan {
@@ -29,6 +30,27 @@ pub fn run(mut plan: Plan) -> Plan {
 /// The steps that have to do with a buffer.
 pub fn touchers(plan: &Plan, buf: BufId) -> impl Iterator<Item = usize> {
     (0..plan.steps.len()).filter(move |&step| touched(&plan.steps[step]).contains(&buf))
+}
+
+/// The buffers that a step writes.
+pub fn written(step: &Step) -> Vec<BufId> {
+    let of = |kernel: &Kernel| kernel.stores.iter().map(|store| store.to.buf).collect::<Vec<_>>();
+    match step {
+        Step::Kernel(kernel) => of(kernel),
+        Step::Matmul(matmul) => [of(&matmul.epilogue), vec![matmul.lib.product.buf]].concat(),
+    }
+}
+
+/// The buffers that a step reads.
+pub fn read(step: &Step) -> Vec<BufId> {
+    let of = |kernel: &Kernel| {
+        let buf = |leaf: &Leaf| if let LeafSource::Buf(buf) = leaf.source { Some(buf) } else { None };
+        kernel.leaves.iter().filter_map(buf).collect::<Vec<_>>()
+    };
+    match step {
+        Step::Kernel(kernel) => of(kernel),
+        Step::Matmul(matmul) => [of(&matmul.epilogue), multiplied(step)].concat(),
+    }
 }
 
 /// The matrices that a step multiplies: a kernel of ours reads them while it writes.
@@ -63,6 +85,20 @@ pub fn touched(step: &Step) -> Vec<BufId> {
 /// Whether a buffer takes its memory from none that an earlier step has filled.
 pub fn takes_no_memory(plan: &Plan, buf: &Buf) -> bool {
     buf.donor.is_none_or(|donor| plan.bufs[donor.0 as usize].live.0 == buf.live.0)
+}
+
+/// Lets none of the steps that may run at once write over what another one of them reads from memory.
+pub fn keep_apart(plan: &mut Plan, steps: Range<usize>) {
+    for step in steps.clone() {
+        let others = steps.clone().filter(|other| *other != step);
+        let others: Vec<BufId> = others.flat_map(|other| read(&plan.steps[other])).collect();
+        for buf in written(&plan.steps[step]) {
+            let buf = &mut plan.bufs[buf.0 as usize];
+            if buf.live.0 == step as u32 {
+                buf.donor = buf.donor.filter(|donor| !others.contains(donor));
+            }
+        }
+    }
 }
 
 /// The elementwise kernel that ends a step, where one does: it, or what follows the library's product.

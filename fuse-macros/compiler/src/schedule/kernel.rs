@@ -158,7 +158,7 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
         self.places.insert(node.place);
         match node.op.class {
             Class::Reduce(_) => self.reduce(val, level),
-            Class::Matmul => self.push_for(node, Expr::Product, Level::Elem),
+            Class::Matmul => self.push_for(node, Expr::Product(0), Level::Elem),
             Class::Gather => self.gather(val, chain, level),
             Class::Scan(kind) => {
                 let value = self.at_level(node.args[0], chain, Level::Elem);

@@ -7,11 +7,13 @@ mod frame;
 mod groups;
 mod kernel;
 mod lower;
+mod maps;
 mod matmul;
 mod merge;
 mod missed;
 mod names;
 mod prepare;
+mod products;
 mod prune;
 mod sink;
 mod spill;
@@ -41,9 +43,12 @@ pub fn run(graph: &Graph, options: Options) -> Plan {
     let (plan, joined) = lower::run(&groups);
     let plan = together::run(plan);
     let plan = sink::run(plan, &joined);
+    let plan = products::gather(plan);
     let plan = names::run(plan);
     let plan = buffers::run(plan);
-    let mut plan = attention::run(plan);
+    let plan = attention::run(plan);
+    let plan = products::list(plan);
+    let mut plan = if options.is_turn { plan } else { maps::list(plan) };
     plan.contract = options.contract;
     if options.tf32 {
         allow_tf32(&mut plan);

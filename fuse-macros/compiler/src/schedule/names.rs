@@ -9,7 +9,7 @@ const NAMED_OPS: usize = 4;
 
 /// Names every kernel.
 pub fn run(mut plan: Plan) -> Plan {
-    let letter = if plan.guards.is_empty() { 'k' } else { 's' };
+    let letter = letter(&plan);
     for (k, step) in plan.steps.iter_mut().enumerate() {
         match step {
             Step::Kernel(kernel) => kernel.name = name(letter, k, &[], kernel),
@@ -22,6 +22,16 @@ pub fn run(mut plan: Plan) -> Plan {
         }
     }
     plan
+}
+
+/// The name of a kernel that makes several products, from a step on.
+pub fn of_products(plan: &Plan, first: usize, program: &Kernel) -> String {
+    name(letter(plan), first, &["products"], program)
+}
+
+/// What the names of a plan's kernels start with.
+pub fn letter(plan: &Plan) -> char {
+    if plan.guards.is_empty() { 'k' } else { 's' }
 }
 
 fn name(letter: char, step: usize, first: &[&str], kernel: &Kernel) -> String {

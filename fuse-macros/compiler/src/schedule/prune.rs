@@ -51,6 +51,6 @@ fn move_expr(expr: &mut Expr, stmts: &[u32], leaves: &[u32]) {
         }
         Expr::Apply(_, args) => args.iter_mut().for_each(to),
         Expr::Cast(a) | Expr::Reduce(_, a) | Expr::Scan(_, a) | Expr::Uniform(_, a) | Expr::Normal(_, a) => to(a),
-        Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_) | Expr::Product => {}
+        Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_) | Expr::Product(_) => {}
     }
 }

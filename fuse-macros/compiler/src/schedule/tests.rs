@@ -147,6 +147,163 @@ fn a_product_is_not_written_over_what_it_multiplies() {
     assert_eq!(out.donor, Some(matmul.lib.product.buf));
 }
 
+/// Products of `x` with weights of equal extents.
+fn products_of(g: &mut Graph, dtype: DType, count: usize) -> Vec<Val> {
+    let x = g.input("x", dtype, 2);
+    let weights: Vec<Val> = (0..count).map(|n| g.input(&format!("w{n}"), dtype, 2)).collect();
+    weights[1..].iter().for_each(|&w| {
+        same(g, (w, 0), (weights[0], 0));
+        same(g, (w, 1), (weights[0], 1));
+    });
+    weights.iter().map(|&w| op(g, "matmul", &[x, w])).collect()
+}
+
+/// The numbers of the products that one kernel may make, and how much it stores.
+fn together(plan: &Plan) -> Vec<(u32, u32, usize)> {
+    plan.products.iter().map(|p| (p.first, p.count, p.program.stores.len())).collect()
+}
+
+#[test]
+fn products_of_one_left_operand_may_be_one_kernel() {
+    let plan = plan(|g| products_of(g, F32, 3));
+    assert_eq!(steps(&plan), ["Matmul k0_matmul", "Matmul k1_matmul", "Matmul k2_matmul"]);
+    assert_eq!(together(&plan), [(0, 3, 3)]);
+    assert_eq!((plan.launches(), plan.launches_where_together()), (3, 1));
+    assert_eq!(plan.products[0].program.name, "k0_products");
+}
+
+#[test]
+fn a_kernel_makes_at_most_four_products() {
+    let plan = plan(|g| products_of(g, F32, 6));
+    assert_eq!(together(&plan), [(0, 4, 4), (4, 2, 2)]);
+}
+
+/// `silu(x @ gate) * (x @ up)`, with the gate as a result too.
+fn gated(dtype: DType, gate_is_kept: bool) -> Plan {
+    plan(|g| {
+        let products = products_of(g, dtype, 2);
+        let gate = op(g, "silu", &[products[0]]);
+        let out = op(g, "mul", &[gate, products[1]]);
+        if gate_is_kept { vec![gate, out] } else { vec![out] }
+    })
+}
+
+#[test]
+fn a_gate_is_in_no_memory() {
+    for dtype in [F32, DType::BF16] {
+        let plan = gated(dtype, false);
+        assert_eq!(together(&plan), [(0, 2, 1)], "{}", crate::plan::print::plan(&plan));
+        assert_eq!(plan.launches_where_together(), 1);
+        let product = |n: u32| plan.products[0].program.stmts.iter().any(|s| s.expr == Expr::Product(n));
+        assert!(product(0) && product(1) && !product(2));
+        assert_eq!(together(&gated(dtype, true)), [(0, 2, 2)]);
+    }
+}
+
+/// What a kernel has at hand has the bits that memory would hold.
+#[test]
+fn a_gate_of_halves_is_rounded_in_registers() {
+    let program = gated(DType::BF16, false).products.remove(0).program;
+    let is_gate = |s: &&crate::plan::Stmt| matches!(&s.expr, Expr::Apply(op, _) if op.name == "mul");
+    let last = program.stmts.iter().rfind(is_gate).expect("the gate is multiplied");
+    for operand in last.expr.operands() {
+        let stmt = program.stmt(operand);
+        assert!(stmt.dtype == DType::BF16 && stmt.round, "{stmt:?}");
+    }
+}
+
+#[test]
+fn a_product_of_what_another_makes_stays_apart() {
+    let plan = plan(|g| {
+        let x = g.input("x", F32, 2);
+        same(g, (x, 0), (x, 1));
+        let square = op(g, "matmul", &[x, x]);
+        vec![op(g, "matmul", &[x, square])]
+    });
+    assert_eq!(together(&plan), [], "{}", crate::plan::print::plan(&plan));
+}
+
+#[test]
+fn products_of_other_extents_stay_apart() {
+    let plan = plan(|g| {
+        let [x, v, w] = ["x", "v", "w"].map(|name| g.input(name, F32, 2));
+        same(g, (v, 0), (w, 0));
+        vec![op(g, "matmul", &[x, v]), op(g, "matmul", &[x, w])]
+    });
+    assert_eq!(together(&plan), []);
+}
+
+#[test]
+fn products_come_together_over_what_stands_between() {
+    let plan = plan(|g| {
+        let y = g.input("y", F32, 2);
+        let mut all = products_of(g, F32, 2);
+        // The second one comes behind rows in the program.
+        let (last, node) = (all.pop().unwrap(), g.nodes.pop().unwrap());
+        let rows = axis(g, "softmax", y, -1);
+        let moved = Val { node: g.nodes.len() as u32, ..last };
+        g.nodes.push(node);
+        vec![all[0], rows, moved]
+    });
+    assert_eq!(steps(&plan), ["Matmul k0_matmul", "Matmul k1_matmul", "Row k2_max_sub_exp_sum"]);
+    assert_eq!(together(&plan), [(0, 2, 2)]);
+}
+
+/// The steps of each launch of several maps.
+fn launches_of_maps(plan: &Plan) -> Vec<(u32, u32, &str)> {
+    plan.maps.iter().map(|maps| (maps.first, maps.count, maps.name.as_str())).collect()
+}
+
+#[test]
+fn maps_over_domains_of_their_own_may_be_one_launch() {
+    let plan = plan(|g| {
+        (0..5)
+            .map(|n| g.input(&format!("x{n}"), F32, 1 + n % 2))
+            .collect::<Vec<_>>()
+            .into_iter()
+            .map(|x| op(g, "relu", &[x]))
+            .collect()
+    });
+    assert_eq!(plan.steps.len(), 5);
+    assert_eq!(launches_of_maps(&plan), [(0, 5, "k0_maps")]);
+    assert_eq!((plan.launches(), plan.launches_where_together()), (5, 1));
+}
+
+#[test]
+fn a_launch_has_room_for_so_many_arguments() {
+    let plan = plan(|g| {
+        (0..40)
+            .map(|n| g.input(&format!("x{n}"), F32, 1))
+            .collect::<Vec<_>>()
+            .into_iter()
+            .map(|x| op(g, "relu", &[x]))
+            .collect()
+    });
+    assert_eq!(launches_of_maps(&plan), [(0, 32, "k0_maps"), (32, 8, "k32_maps")]);
+}
+
+/// A temporary that dies in a map may be read by another one of its launch, which would find it overwritten.
+#[test]
+fn no_map_writes_over_what_one_beside_it_reads() {
+    let plan = plan(|g| {
+        let (x, y) = (g.input("x", F32, 2), g.input("y", F32, 2));
+        let product = op(g, "matmul", &[x, y]);
+        let sums = g.push(Op::named("cumsum"), &[product], vec![Attr::Int(-1)]);
+        let turned = g.push(Op::named("flip"), &[sums], vec![Attr::Ints(vec![0])]);
+        let part = g.push(
+            Op::named("slice"),
+            &[turned],
+            vec![Attr::Int(0), Attr::Dim(Dim::Const(0)), Attr::Dim(Dim::Const(3))],
+        );
+        vec![op(g, "tanh", &[part]), op(g, "exp", &[sums])]
+    });
+    assert_eq!(launches_of_maps(&plan).len(), 1, "{}", crate::plan::print::plan(&plan));
+    let maps = plan.maps[0].steps(&plan);
+    let stores = maps.clone().flat_map(|kernel| &kernel.stores);
+    assert_eq!((maps.len(), stores.clone().count()), (2, 2));
+    assert!(stores.into_iter().all(|store| plan.bufs[store.to.buf.0 as usize].donor.is_none()));
+}
+
 #[test]
 fn a_half_product_rounds_before_its_bias() {
     let plan = plan(|g| {

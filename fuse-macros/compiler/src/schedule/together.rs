@@ -123,7 +123,7 @@ fn store_by_rows(plan: &mut Plan, step: usize) {
     let [Step::Kernel(rows), _, Step::Matmul(matmul)] = &plan.steps[step - 2..=step] else { return };
     let (buf, epilogue, of_scores) = (matmul.lib.product.buf, &matmul.epilogue, rows.stores[0].to.buf);
     let is_plain = epilogue.leaves.is_empty()
-        && epilogue.stmts.iter().all(|stmt| matches!(stmt.expr, Expr::Product | Expr::Cast(_)))
+        && epilogue.stmts.iter().all(|stmt| matches!(stmt.expr, Expr::Product(_) | Expr::Cast(_)))
         && matches!(&epilogue.stores[..], [store] if store.to.buf == buf && store.to.views.is_empty())
         && matmul.lib.rest.is_none();
     if matmul.b.buf != of_scores || matmul.a.buf == of_scores || !is_plain {

@@ -220,6 +220,25 @@ struct fuse_shape { long long batch[3], m, n, k; };
 // An operand from the first row (or column) of a block's tile on: x counts its rows (or columns), k inner positions.
 template <class T> struct fuse_side { const T* from; long long x_stride, k_stride; int x_end; long long k_end; };
 
+// The right operands of N products, which lie alike.
+template <class T, int N> struct fuse_sides {
+    const T* from[N];
+    long long x_stride, k_stride;
+    int x_end;
+    long long k_end;
+
+    __device__ __forceinline__ fuse_side<T> operator[](int n) const { return {from[n], x_stride, k_stride, x_end, k_end}; }
+
+    // The one that is asked for where that is known only when the kernel runs: registers have no addresses.
+    __device__ __forceinline__ const T* of(int which) const
+    {
+        const T* found = from[0];
+#pragma unroll
+        for (int n = 1; n < N; ++n) found = which == n ? from[n] : found;
+        return found;
+    }
+};
+
 // What a block computes of a product: M rows from m and N columns from n on, at one place of the batch axes. Neighbouring tiles
 // take turns with eight rows of tiles, so that those computed at the same time read few rows and columns.
 template <int M, int N> struct fuse_part {
@@ -263,6 +282,15 @@ template <int M, int N> struct fuse_part {
     {
         const long long x_stride = strides.axis[4], k_stride = strides.axis[3];
         return {from + start(strides) + n * x_stride, x_stride, k_stride, (int)min(shape.n - n, (long long)N), shape.k};
+    }
+
+    // The same columns of several right operands.
+    template <class T, class... MORE>
+    __device__ __forceinline__ fuse_sides<T, 1 + sizeof...(MORE)> rights(const fuse_matrix& strides, const fuse_shape& shape, const T* from, const MORE*... more) const
+    {
+        const fuse_side<T> side = right(from, strides, shape);
+        const long long to = side.from - from;
+        return {{side.from, more + to...}, side.x_stride, side.k_stride, side.x_end, side.k_end};
     }
 };
 
@@ -525,6 +553,17 @@ template <int SIZE> struct fuse_turn {
 #pragma unroll
         for (int v = 0; v < VEC; ++v) to[v] = pack[v];
     }
+
+    // All accesses to a piece of each of N products, which have as many columns.
+    template <int N> __device__ __forceinline__ void all(float (&to)[N][ACCESSES][VEC], const float (&product)[SIZE / 2], int piece)
+    {
+#pragma unroll
+        for (int n = 0; n < N; ++n) {
+            put(product, piece + n * (PIECES / N));
+#pragma unroll
+            for (int access = 0; access < ACCESSES; ++access) get(to[n][access], access);
+        }
+    }
 };
 
 // d = a b, or d += a b, of 64 by 16 halves and 16 by N in shared memory. An operand is turned (1) if its rows or columns lie there,
@@ -586,9 +625,11 @@ template <int L, int R> struct fuse_wgmma_halves<fuse_bf16, 256, L, R> {
 
 // Products of halves on the tensor cores of Hopper. A block computes 128 rows and SIZE columns at a time. Four warps copy 64 inner
 // positions of both operands a stage to shared memory, eight multiply 64 rows each four from there. L and R say how the operands
-// lie, as in `fuse_packs`: 1 along k, 2 along their rows or columns, in both cases in aligned runs of 16 bytes.
-template <class T, int SIZE, int L, int R> struct fuse_halves {
-    typedef fuse_part<128, SIZE> Part;
+// lie, as in `fuse_packs`: 1 along k, 2 along their rows or columns, in both cases in aligned runs of 16 bytes. Of N products with
+// one left operand it computes as many columns each, a multiple of 64.
+template <class T, int SIZE, int L, int R, int N = 1> struct fuse_halves {
+    static constexpr int EACH = SIZE / N;
+    typedef fuse_part<128, EACH> Part;
     static constexpr int RUN = 16 / sizeof(T), DEPTH = 8 * RUN, STAGES = SIZE > 192 ? 4 : 5;
 
     // Lines of 128 bytes: 64 inner positions of a row, or 64 rows at an inner position. Of eight lines, the 16 bytes at the
@@ -638,13 +679,14 @@ template <class T, int SIZE, int L, int R> struct fuse_halves {
         }
     }
 
-    __device__ __forceinline__ void feed(const fuse_side<T>& left, const fuse_side<T>& right)
+    __device__ __forceinline__ void feed(const fuse_side<T>& left, const fuse_sides<T, N>& right)
     {
         for (int k = 0; k < (int)left.k_end; k += DEPTH) {
             shared.ring.await(shared.ring.empty[lap.stage], lap.parity ^ 1);
             Stage& stage = shared.stage[lap.stage];
             copy<L, 128>(stage.left, left, k);
-            copy<R, SIZE>(stage.right, right, k);
+#pragma unroll
+            for (int n = 0; n < N; ++n) copy<R, EACH>(stage.right + n * EACH * 128, right[n], k);
             shared.ring.arrive_behind_copies(shared.ring.full[lap.stage]);
             lap.next();
         }
@@ -792,7 +834,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) k0_matmul(
         tile::few_registers();
         for (unsigned n = blockIdx.x; n < tile::Part::count(shape); n += gridDim.x) {
             const tile::Part part(n, shape);
-            work.feed(part.left(left, left_strides, shape), part.right(right, right_strides, shape));
+            work.feed(part.left(left, left_strides, shape), part.rights(right_strides, shape, right));
         }
     } else {
         tile::many_registers();

@@ -316,6 +316,25 @@ struct fuse_shape { long long batch[3], m, n, k; };
 // An operand from the first row (or column) of a block's tile on: x counts its rows (or columns), k inner positions.
 template <class T> struct fuse_side { const T* from; long long x_stride, k_stride; int x_end; long long k_end; };
 
+// The right operands of N products, which lie alike.
+template <class T, int N> struct fuse_sides {
+    const T* from[N];
+    long long x_stride, k_stride;
+    int x_end;
+    long long k_end;
+
+    __device__ __forceinline__ fuse_side<T> operator[](int n) const { return {from[n], x_stride, k_stride, x_end, k_end}; }
+
+    // The one that is asked for where that is known only when the kernel runs: registers have no addresses.
+    __device__ __forceinline__ const T* of(int which) const
+    {
+        const T* found = from[0];
+#pragma unroll
+        for (int n = 1; n < N; ++n) found = which == n ? from[n] : found;
+        return found;
+    }
+};
+
 // What a block computes of a product: M rows from m and N columns from n on, at one place of the batch axes. Neighbouring tiles
 // take turns with eight rows of tiles, so that those computed at the same time read few rows and columns.
 template <int M, int N> struct fuse_part {
@@ -359,6 +378,15 @@ template <int M, int N> struct fuse_part {
     {
         const long long x_stride = strides.axis[4], k_stride = strides.axis[3];
         return {from + start(strides) + n * x_stride, x_stride, k_stride, (int)min(shape.n - n, (long long)N), shape.k};
+    }
+
+    // The same columns of several right operands.
+    template <class T, class... MORE>
+    __device__ __forceinline__ fuse_sides<T, 1 + sizeof...(MORE)> rights(const fuse_matrix& strides, const fuse_shape& shape, const T* from, const MORE*... more) const
+    {
+        const fuse_side<T> side = right(from, strides, shape);
+        const long long to = side.from - from;
+        return {{side.from, more + to...}, side.x_stride, side.k_stride, side.x_end, side.k_end};
     }
 };
 
@@ -511,19 +539,21 @@ template <class T, int SIZE, int L, int R> struct fuse_product : fuse_plain_prod
 // cache line, and a range of inner positions, and has many reads of 16 bytes in flight. Its 8 warps share the range; what
 // they come to is added in their order, and then what the blocks of a strip came to in theirs.
 
-// What a block computes: rows from m and columns from n on at one place of the batch axes, inner positions from k to k_end.
+// What a block computes: rows from m and columns from n on at one place of the batch axes, inner positions from k to k_end, of one
+// of so many products with one left operand.
 template <int ROWS, int COLUMNS> struct fuse_strip {
     fuse_at<3> batch;
     long long m, n, k, k_end;
-    unsigned index, part, parts;
+    unsigned index, product, products, part, parts;
 
-    __device__ __forceinline__ fuse_strip(const fuse_shape& shape)
+    __device__ __forceinline__ fuse_strip(const fuse_shape& shape, unsigned products) : products(products)
     {
         const unsigned across = (unsigned)((shape.n + COLUMNS - 1) / COLUMNS), down = (unsigned)((shape.m + ROWS - 1) / ROWS);
         const unsigned strips = across * down * (unsigned)(shape.batch[0] * shape.batch[1] * shape.batch[2]);
         index = blockIdx.x % strips;
-        part = blockIdx.x / strips;
-        parts = gridDim.x / strips;
+        product = blockIdx.x / strips % products;
+        part = blockIdx.x / strips / products;
+        parts = gridDim.x / strips / products;
         n = (long long)(index % across) * COLUMNS;
         m = (long long)(index / across % down) * ROWS;
         const unsigned place = index / across / down;
@@ -684,25 +714,30 @@ template <class T, int N, int R> struct fuse_skinny {
     }
 };
 
-// Adds up what the warps of a block and the blocks of a strip came to, into `result`. Whether this block is the one that goes on.
-template <class P> static __device__ __forceinline__ bool fuse_settle(const typename P::Strip& strip, const fuse_shape& shape, typename P::A (&result)[P::ROWS][P::COLUMNS], typename P::A* parts, unsigned* counters)
+// Adds up what the warps of a block and the blocks of a strip came to, into `result` for each of N products. Whether this block is
+// the one that goes on.
+template <class P, int N> static __device__ __forceinline__ bool fuse_settle(const typename P::Strip& strip, const fuse_shape& shape, typename P::A (&result)[N][P::ROWS][P::COLUMNS], typename P::A* parts, unsigned* counters)
 {
     constexpr int SIZE = P::ROWS * P::COLUMNS;
     const int live = (int)min((long long)P::ROWS, shape.m - strip.m) * P::COLUMNS;
-    typename P::A* const sums = &result[0][0];
-    parts += (long long)strip.index * strip.parts * SIZE;
+    const unsigned blocks = N * strip.parts;
+    parts += (long long)strip.index * blocks * SIZE;
     for (int n = threadIdx.x; n < live; n += 256) {
         const typename P::A x = P::total(n / P::COLUMNS, n % P::COLUMNS);
-        if (strip.parts == 1) sums[n] = x;
-        else parts[strip.part * SIZE + n] = x;
+        if (blocks == 1) (&result[0][0][0])[n] = x;
+        else parts[(strip.product * strip.parts + strip.part) * SIZE + n] = x;
     }
-    if (strip.parts > 1) {
-        if (!fuse_last(counters + strip.index, strip.parts)) return false;
-        for (int n = threadIdx.x; n < live; n += 256) {
-            typename P::A x = fuse_fresh(parts + n);
+    if (blocks > 1) {
+        if (!fuse_last(counters + strip.index, blocks)) return false;
+#pragma unroll
+        for (int product = 0; product < N; ++product) {
+            const typename P::A* const own = parts + product * strip.parts * SIZE;
+            for (int n = threadIdx.x; n < live; n += 256) {
+                typename P::A x = fuse_fresh(own + n);
 #pragma unroll 4
-            for (int part = 1; part < strip.parts; ++part) x = fuse_multiply_add(fuse_fresh(parts + part * SIZE + n), (typename P::A)1, x);
-            sums[n] = x;
+                for (int part = 1; part < strip.parts; ++part) x = fuse_multiply_add(fuse_fresh(own + part * SIZE + n), (typename P::A)1, x);
+                (&result[product][0][0])[n] = x;
+            }
         }
     }
     __syncthreads();
@@ -837,6 +872,17 @@ template <int SIZE> struct fuse_turn {
 #pragma unroll
         for (int v = 0; v < VEC; ++v) to[v] = pack[v];
     }
+
+    // All accesses to a piece of each of N products, which have as many columns.
+    template <int N> __device__ __forceinline__ void all(float (&to)[N][ACCESSES][VEC], const float (&product)[SIZE / 2], int piece)
+    {
+#pragma unroll
+        for (int n = 0; n < N; ++n) {
+            put(product, piece + n * (PIECES / N));
+#pragma unroll
+            for (int access = 0; access < ACCESSES; ++access) get(to[n][access], access);
+        }
+    }
 };
 
 // What a block computes of a product, STEP inner positions at a time. Each takes whole tiles in turn as long as there is one for all of
@@ -879,6 +925,16 @@ template <class PART, int STEP, bool SHARED> struct fuse_shares {
     {
         const long long from = (long long)first() * STEP, to = min((long long)last() * STEP, side.k_end);
         return {side.from + from * side.k_stride, side.x_stride, side.k_stride, side.x_end, to - from};
+    }
+
+    template <class T, int N> __device__ __forceinline__ fuse_sides<T, N> of(fuse_sides<T, N> sides) const
+    {
+        const fuse_side<T> side = of(sides[0]);
+        const long long to = side.from - sides.from[0];
+#pragma unroll
+        for (int n = 0; n < N; ++n) sides.from[n] += to;
+        sides.k_end = side.k_end;
+        return sides;
     }
 
     // The block that has a step of the shared tiles.
@@ -927,6 +983,7 @@ template <class PART, int STEP> struct fuse_shares<PART, STEP, false> {
     __device__ __forceinline__ bool more() const { return tile < count; }
     __device__ __forceinline__ void next() { tile += gridDim.x; }
     template <class T> __device__ __forceinline__ const fuse_side<T>& of(const fuse_side<T>& side) const { return side; }
+    template <class T, int N> __device__ __forceinline__ const fuse_sides<T, N>& of(const fuse_sides<T, N>& sides) const { return sides; }
     template <int N> __device__ __forceinline__ bool settle(float (&)[N], unsigned*) const { return true; }
 };
 
@@ -969,8 +1026,10 @@ struct fuse_least {
 // A block computes 128 rows and SIZE columns at a time. Four warps read the right operand, split it and leave its parts in
 // shared memory, 32 inner positions a stage. The others have 16 rows each: they split the left operand in registers and
 // multiply. L and R say how the operands lie, as in `fuse_packs`; unless it is 0, the number of inner positions is a multiple of 8.
-template <int SIZE, int L, int R> struct fuse_thirds {
-    typedef fuse_part<128, SIZE> Part;
+// Of N products with one left operand it computes as many columns each, a multiple of 32.
+template <int SIZE, int L, int R, int N = 1> struct fuse_thirds {
+    static constexpr int EACH = SIZE / N;
+    typedef fuse_part<128, EACH> Part;
     static constexpr int DEPTH = 16, STAGES = 4, MARKS = STAGES + 2, SUM = 64, SUMS = SIZE / SUM;
     // As many steps as there are registers for before sums are awaited.
     static constexpr int STEPS = SIZE > 128 ? 1 : 2;
@@ -1020,7 +1079,7 @@ template <int SIZE, int L, int R> struct fuse_thirds {
     }
 
     // Reads a pack of the right operand at k. Beyond the last inner position it repeats others, which meet zeros of the left one.
-    static __device__ __forceinline__ void read(float (&of)[8], const float* from, const fuse_side<float>& right, int k)
+    static __device__ __forceinline__ void read(float (&of)[8], const float* from, const fuse_sides<float, N>& right, int k)
     {
         const int end = (int)right.k_end;
         if (R == 1) {
@@ -1038,8 +1097,14 @@ template <int SIZE, int L, int R> struct fuse_thirds {
         }
     }
 
+    // A column of the tile in its right operand; beyond the last one it repeats that.
+    static __device__ __forceinline__ const float* column(const fuse_sides<float, N>& right, int x)
+    {
+        return right.of(x / EACH) + min(x % EACH, right.x_end - 1) * right.x_stride;
+    }
+
     // The right operand of a tile, part by part into shared memory.
-    __device__ __forceinline__ void feed(const fuse_side<float>& right)
+    __device__ __forceinline__ void feed(const fuse_sides<float, N>& right)
     {
         ++number;
         if (right.k_end == 0) return;
@@ -1048,7 +1113,7 @@ template <int SIZE, int L, int R> struct fuse_thirds {
         float of[2][PACKS][8];
 #pragma unroll
         for (int pack = 0; pack < PACKS; ++pack) {
-            from[pack] = right.from + min(x(pack), right.x_end - 1) * right.x_stride;
+            from[pack] = column(right, x(pack));
 #pragma unroll
             for (int step = 0; step < 2; ++step) read(of[step][pack], from[pack], right, step * DEPTH + half(pack) * 8);
         }
@@ -1136,7 +1201,7 @@ template <int SIZE, int L, int R> struct fuse_thirds {
     }
 
     // A tile of the product. While a sum is on its way, the one before is added to the rest.
-    __device__ __forceinline__ void multiply(float (&product)[SIZE / 2], const fuse_side<float>& left, const fuse_side<float>& right)
+    __device__ __forceinline__ void multiply(float (&product)[SIZE / 2], const fuse_side<float>& left, const fuse_sides<float, N>& right)
     {
         ++number;
         Rows rows(left);
@@ -1193,7 +1258,7 @@ template <int SIZE, int L, int R> struct fuse_thirds {
 
     // What a warp has of a tile in float arithmetic, where values are too small for their parts, or not finite: 32 columns at a
     // time, since what is known of more would take registers from the way that is usual.
-    static __device__ __forceinline__ void multiply_plainly(float (&product)[SIZE / 2], const fuse_side<float>& left, const fuse_side<float>& right)
+    static __device__ __forceinline__ void multiply_plainly(float (&product)[SIZE / 2], const fuse_side<float>& left, const fuse_sides<float, N>& right)
     {
         const float* rows[2];
 #pragma unroll
@@ -1206,8 +1271,8 @@ template <int SIZE, int L, int R> struct fuse_thirds {
                 const float a[2] = {rows[0][k * left.k_stride], rows[1][k * left.k_stride]};
 #pragma unroll
                 for (int j = 0; j < 16; ++j) {
-                    const int column = piece * 32 + j / 4 * 8 + threadIdx.x % 4 * 2 + j % 2;
-                    const float b = right.from[min(column, right.x_end - 1) * right.x_stride + k * right.k_stride];
+                    const int x = piece * 32 + j / 4 * 8 + threadIdx.x % 4 * 2 + j % 2;
+                    const float b = column(right, x)[k * right.k_stride];
                     some[j] = __fmaf_rn(a[j / 2 % 2], b, some[j]);
                 }
             }
@@ -1234,9 +1299,11 @@ extern "C" __global__ void __launch_bounds__(256, 2) k0_matmul(
     unsigned* counters) {
     fuse_behind();
     typedef fuse_skinny<float, FEW, RIGHT> strips;
-    const strips::Strip strip(shape);
-    __shared__ float product[strips::ROWS][strips::COLUMNS];
-    strips::run(strip, shape, left + strip.start(left_strides), left_strides, right + strip.start(right_strides), right_strides);
+    const strips::Strip strip(shape, 1);
+    __shared__ float product[1][strips::ROWS][strips::COLUMNS];
+    const auto rows = left + strip.start(left_strides);
+    const auto columns = right + strip.start(right_strides);
+    strips::run(strip, shape, rows, left_strides, columns, right_strides);
     if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
     for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
         const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
@@ -1246,7 +1313,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) k0_matmul(
         float product3_out[VEC];
 #pragma unroll
         for (int v = 0; v < VEC; ++v) {
-            const float product2 = product[i][j + v];
+            const float product2 = product[0][i][j + v];
             product3_out[v] = product2;
         }
         fuse_write<STEP_0>(product3_ptr + fuse_offset<STEP_0>(at, product3_strides), product3_out, product3_strides.axis[RANK - 1]);
@@ -1271,14 +1338,14 @@ extern "C" __global__ void __launch_bounds__(384, 1) k0_matmul(
         tile::few_registers();
         for (fuse_shares<tile::Part, 2 * tile::DEPTH, SHARES> share(shape, parts); share.more(); share.next()) {
             const tile::Part part(share.tile, shape);
-            work.feed(share.of(part.right(right, right_strides, shape)));
+            work.feed(share.of(part.rights(right_strides, shape, right)));
         }
     } else {
         tile::many_registers();
         for (fuse_shares<tile::Part, 2 * tile::DEPTH, SHARES> share(shape, parts); share.more(); share.next()) {
             const tile::Part part(share.tile, shape);
             float product[THIRDS / 2] = {};
-            work.multiply(product, share.of(part.left(left, left_strides, shape)), share.of(part.right(right, right_strides, shape)));
+            work.multiply(product, share.of(part.left(left, left_strides, shape)), share.of(part.rights(right_strides, shape, right)));
             if (!share.settle(product, counters)) continue;
             fuse_turn<THIRDS> turn(work.shared.turn);
 #pragma unroll 1

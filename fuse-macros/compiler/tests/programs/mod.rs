@@ -110,6 +110,10 @@ pub fn made() -> Vec<(&'static str, Made)> {
         ("linear_relu", linear_relu(BF16)),
         ("linear_relu_f32", linear_relu(F32)),
         ("linear_relu_generic", linear_relu(Param(0))),
+        ("projections_generic", projections(Param(0))),
+        ("gate_up", gate_up(BF16)),
+        ("gate_up_f32", gate_up(F32)),
+        ("several_maps", several_maps(Param(0))),
         ("batched_matmul", batched_matmul(F64)),
         ("matmul_i64", batched_matmul(I64)),
         ("integers", integers()),
@@ -284,6 +288,48 @@ fn linear_relu(dtype: DType) -> Made {
     let sum = p.op("add", &[product, b]);
     let out = p.op("relu", &[sum]);
     p.plan(&[out])
+}
+
+/// Weights of equal extents.
+fn weights<const N: usize>(p: &mut Program, names: [&str; N], dtype: DType) -> [Val; N] {
+    let all = names.map(|name| p.input(name, dtype, 2));
+    for other in &all[1..] {
+        [0, 1].into_iter().for_each(|axis| p.same((all[0], axis), (*other, axis)));
+    }
+    all
+}
+
+fn projections(dtype: DType) -> Made {
+    let mut p = Program::new("projections");
+    let (x, b) = (p.input("x", dtype, 2), p.input("b", dtype, 1));
+    let [wq, wk, wv] = weights(&mut p, ["wq", "wk", "wv"], dtype);
+    p.same((b, 0), (wq, 1));
+    let [q, k, v] = [wq, wk, wv].map(|w| p.op("matmul", &[x, w]));
+    let q = p.op("add", &[q, b]);
+    p.plan(&[q, k, v])
+}
+
+fn gate_up(dtype: DType) -> Made {
+    let mut p = Program::new("gate_up");
+    let x = p.input("x", dtype, 2);
+    let [gate, up] = weights(&mut p, ["gate", "up"], dtype);
+    let opened = p.op("matmul", &[x, gate]);
+    let opened = p.op("silu", &[opened]);
+    let through = p.op("matmul", &[x, up]);
+    let out = p.op("mul", &[opened, through]);
+    p.plan(&[out])
+}
+
+/// Maps over domains of their own.
+fn several_maps(dtype: DType) -> Made {
+    let mut p = Program::new("several_maps");
+    let (x, y, z) = (p.input("x", dtype, 1), p.input("y", dtype, 2), p.input("z", dtype, 3));
+    let p_of_drop = p.constant(0.1, DType::F64);
+    let dropped = p.with("dropout", &[x, p_of_drop], vec![Attr::Bool(true)]);
+    let turned = p.with("transpose", &[y], vec![Attr::Int(0), Attr::Int(1)]);
+    let sum = p.op("add", &[turned, turned]);
+    let bent = p.op("tanh", &[z]);
+    p.plan(&[dropped, sum, bent])
 }
 
 fn batched_matmul(dtype: DType) -> Made {

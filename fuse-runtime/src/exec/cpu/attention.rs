@@ -202,5 +202,5 @@ fn is_plain(matmul: &Matmul, plan: &Plan) -> bool {
     let kernel = &matmul.epilogue;
     let [store] = &kernel.stores[..] else { return false };
     let stored = plan.bufs[store.to.buf.0 as usize].ty.dtype;
-    kernel.stmts[store.value.0 as usize].expr == Expr::Product && stored == matmul.dtype.compute()
+    kernel.stmts[store.value.0 as usize].expr == Expr::Product(0) && stored == matmul.dtype.compute()
 }

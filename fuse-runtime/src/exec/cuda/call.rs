@@ -2,7 +2,9 @@
 
 use super::attention::{launch_attention, launch_back};
 use super::launch::{Functions, launch_kernel};
+use super::maps::launch_maps;
 use super::matmul::launch_matmul;
+use super::products::launch_products;
 use crate::cuda::{Context, FaultRecord};
 use crate::error::{Error, Result};
 use crate::exec::buffers::Buffers;
@@ -41,7 +43,8 @@ pub(crate) struct CudaCall<'a> {
 }
 
 impl CudaCall<'_> {
-    /// Launches a step, or attention in one kernel or its way back in two; says how many steps that were.
+    /// Launches a step, or attention in one kernel or its way back in two, or products or maps in one; says how many steps that
+    /// were.
     pub fn steps_at(&self, plan: &Plan, k: usize, buffers: &mut Buffers<'_>) -> Result<usize> {
         let fused = plan.fused.iter().find(|fused| fused.steps.first as usize == k);
         if let Some(fused) = fused
@@ -53,6 +56,18 @@ impl CudaCall<'_> {
             && launch_back(self, plan, back, buffers)?
         {
             return Ok(FusedBack::STEPS);
+        }
+        let products = plan.products.iter().find(|products| products.first as usize == k);
+        if let Some(products) = products
+            && launch_products(self, plan, products, buffers)?
+        {
+            return Ok(products.count as usize);
+        }
+        let maps = plan.maps.iter().find(|maps| maps.first as usize == k);
+        if let Some(maps) = maps
+            && launch_maps(self, plan, maps, buffers)?
+        {
+            return Ok(maps.count as usize);
         }
         self.step(&plan.steps[k], buffers).map(|()| 1)
     }

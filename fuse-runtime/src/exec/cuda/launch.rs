@@ -15,7 +15,7 @@ use crate::exec::buffers::Buffers;
 use crate::rt::{Scalar, scalar_as};
 use fuse_compiler::emit::cuda::compile::name_and_value;
 use fuse_compiler::plan::abi::{self, Arg, Choice, Geometry, Launch, Variant};
-use fuse_compiler::plan::{Expr, Fused, Kernel, Matmul, Phases};
+use fuse_compiler::plan::{Expr, Fused, Kernel, Matmul, Phases, Products};
 use fuse_compiler::types::DType;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -29,16 +29,23 @@ pub(crate) struct Functions {
     pub(super) tuned: Tuned,
     /// Loaded kernels, by device, kernel and variant.
     loaded: RwLock<HashMap<(usize, String, Variant), Function>>,
+    /// The same of those that run several maps.
+    maps: RwLock<HashMap<MapsKey, Function>>,
     /// How many calls in a row had no kernels loaded, though their layouts were new.
     settled: AtomicUsize,
     /// Launches made ready, by device, kernel and layouts.
     prepared: RwLock<HashMap<PreparedKey, Arc<Prepared>>>,
 }
 
+type MapsKey = (usize, String, Vec<Variant>);
+
 type PreparedKey = (usize, KernelId, Geometry);
 
 /// After so many calls of new layouts that had no kernels loaded the next most likely have none either.
 const SETTLED: usize = 8;
+
+/// So many texts a kernel of several maps has, before one for any layouts has to do.
+const MOST_OF_MAPS: usize = 8;
 
 /// So many layouts are kept ready; with more the oldest are made again.
 const PREPARED: usize = 256;
@@ -50,6 +57,7 @@ impl Functions {
             texts: KernelTexts::new(dynamic, ahead),
             tuned: Tuned::default(),
             loaded: RwLock::default(),
+            maps: RwLock::default(),
             settled: AtomicUsize::new(0),
             prepared: RwLock::default(),
         }
@@ -74,6 +82,33 @@ impl Functions {
         Ok(function)
     }
 
+    /// A kernel that runs several maps, each in a variant.
+    pub(super) fn maps(&self, call: &CudaCall<'_>, name: &str, maps: &[(&Kernel, &Variant)]) -> Result<Function> {
+        let variants = maps.iter().map(|(_, variant)| (*variant).clone()).collect();
+        let key = (call.ordinal, name.to_owned(), variants);
+        if let Some(function) = read(&self.maps).get(&key) {
+            return Ok(function.clone());
+        }
+        let defines = abi::maps::defines(name, maps, call.params);
+        let defines = defines.iter().map(|define| name_and_value(define));
+        let defines: Vec<(&str, String)> = defines.map(|(name, value)| (name, value.to_owned())).collect();
+        let function = call.context.function(call.source, name, &defines, call.contract)?;
+        write(&self.maps).insert(key, function.clone());
+        Ok(function)
+    }
+
+    /// Whether kernels were compiled with the crate: the first call takes those, which make no products and run no maps together.
+    pub(super) fn has_ahead(&self) -> bool {
+        !self.texts.ahead.is_empty()
+    }
+
+    /// Whether there is such a kernel in these variants, or may still be one of its own for them.
+    pub(super) fn has_room_for_maps(&self, call: &CudaCall<'_>, name: &str, variants: &[Variant]) -> bool {
+        let all = read(&self.maps);
+        let mut own = all.keys().filter(|(on, kernel, _)| *on == call.ordinal && kernel == name);
+        own.clone().count() < MOST_OF_MAPS || own.any(|(.., other)| other == variants)
+    }
+
     /// The text of a kernel for collapsed axes. Where nothing can be compiled it is one for which there is machine code.
     fn text(&self, call: &CudaCall<'_>, kernel: &Kernel, best: &Variant, axes: &Geometry, often: bool) -> Choice {
         let choice = self.texts.choose(call, kernel, best, axes, often);
@@ -85,12 +120,14 @@ impl Functions {
 
     /// Whether kernels are likely to be loaded for the next layouts on a device: none were, or some for one of the latest.
     pub(super) fn may_grow(&self, ordinal: usize) -> bool {
-        self.settled.load(Ordering::Relaxed) < SETTLED || !read(&self.loaded).keys().any(|(on, ..)| *on == ordinal)
+        let has_some = read(&self.loaded).keys().any(|(on, ..)| *on == ordinal)
+            || read(&self.maps).keys().any(|(on, ..)| *on == ordinal);
+        self.settled.load(Ordering::Relaxed) < SETTLED || !has_some
     }
 
     /// How many kernels are loaded.
     pub(crate) fn count(&self) -> usize {
-        read(&self.loaded).len()
+        read(&self.loaded).len() + read(&self.maps).len()
     }
 
     /// Notes whether a call of new layouts had kernels loaded.
@@ -106,6 +143,7 @@ impl Functions {
     #[cfg(test)]
     pub(crate) fn has_loaded(&self, name: &str) -> bool {
         read(&self.loaded).keys().any(|(_, kernel, _)| kernel.ends_with(name))
+            || read(&self.maps).keys().any(|(_, kernel, _)| kernel.ends_with(name))
     }
 
     /// What can be known of a launch from its layouts.
@@ -121,6 +159,17 @@ impl Functions {
         axes: &Geometry,
     ) -> Result<Arc<Prepared>> {
         self.prepare_as(call, &matmul.epilogue, axes, |often| Prepared::product(call, matmul, axes, often))
+    }
+
+    /// The same of several products in one kernel, whose own text would be `best`, see [`Variant::products`].
+    pub(super) fn prepare_products(
+        &self,
+        call: &CudaCall<'_>,
+        products: &Products,
+        axes: &Geometry,
+        best: &Variant,
+    ) -> Result<Arc<Prepared>> {
+        self.prepare_as(call, &products.program, axes, |often| Prepared::products(call, products, axes, best, often))
     }
 
     /// The same of attention in one kernel, see [`Variant::attention`].
@@ -234,9 +283,24 @@ impl Prepared {
 
     /// A launch of a matmul template in a variant that serves its axes.
     pub(super) fn multiplied(call: &CudaCall<'_>, matmul: &Matmul, axes: &Geometry, variant: &Variant) -> Result<Self> {
-        let (kernel, args) = (&matmul.epilogue, abi::matmul_arguments(&matmul.epilogue));
-        let launch = variant.launch_product(axes, &target_of_products(call));
+        let (kernel, args) = (&matmul.epilogue, abi::matmul_arguments(&matmul.epilogue, 1));
+        let launch = variant.launch_product(1, axes, &target_of_products(call));
         Prepared::new(call, kernel, (axes, variant), launch, args, axes.rows() == 0)
+    }
+
+    /// A launch of several products over the axes that [`Variant::products`] takes.
+    fn products(
+        call: &CudaCall<'_>,
+        products: &Products,
+        axes: &Geometry,
+        best: &Variant,
+        often: bool,
+    ) -> Result<Self> {
+        let (kernel, count) = (&products.program, products.count);
+        let Choice { variant, may_change } = call.functions.text(call, kernel, best, axes, often);
+        let launch = variant.launch_product(count, axes, &target_of_products(call));
+        let args = abi::matmul_arguments(kernel, count);
+        Ok(Prepared { may_change, ..Prepared::new(call, kernel, (axes, &variant), launch, args, false)? })
     }
 
     /// A launch of attention over the axes that [`Variant::attention`] takes.
@@ -301,8 +365,32 @@ impl Prepared {
         Ok((self.launch.blocks, self.args(call, kernel, bound, &[], &beside).bytes().to_vec()))
     }
 
+    /// How many blocks it has.
+    pub(super) fn blocks(&self) -> u64 {
+        self.launch.blocks
+    }
+
+    /// Appends its arguments to others; for kernels that exchange nothing between blocks.
+    pub(super) fn append(&self, args: &mut Args, call: &CudaCall<'_>, kernel: &Kernel, bound: &Bound) -> Result<()> {
+        let beside = Beside::new(call, &self.launch)?;
+        self.push_args(args, call, kernel, bound, (&[], &beside));
+        Ok(())
+    }
+
     fn args(&self, call: &CudaCall<'_>, kernel: &Kernel, bound: &Bound, matrices: &[u64], beside: &Beside) -> Args {
         let mut args = Args::new();
+        self.push_args(&mut args, call, kernel, bound, (matrices, beside));
+        args
+    }
+
+    fn push_args(
+        &self,
+        args: &mut Args,
+        call: &CudaCall<'_>,
+        kernel: &Kernel,
+        bound: &Bound,
+        (matrices, beside): (&[u64], &Beside),
+    ) {
         for part in &self.args {
             match part {
                 Part::Packed(bytes, align) => {
@@ -311,8 +399,8 @@ impl Prepared {
                 Part::Open(Arg::LeftMatrix) => {
                     args.pointer(matrices[0]);
                 }
-                Part::Open(Arg::RightMatrix) => {
-                    args.pointer(matrices[1]);
+                Part::Open(Arg::RightMatrix(n)) => {
+                    args.pointer(matrices[1 + *n as usize]);
                 }
                 Part::Open(Arg::Matrix(k)) => {
                     args.pointer(matrices[*k as usize]);
@@ -327,10 +415,9 @@ impl Prepared {
                 Part::Open(arg @ (Arg::LogsTo | Arg::SumsTo | Arg::KeptTo)) => {
                     args.pointer_mut(matrices[matrices.len() - from_the_end(*arg)]);
                 }
-                Part::Open(arg) => push(&mut args, *arg, call, kernel, bound, beside),
+                Part::Open(arg) => push(args, *arg, call, kernel, bound, beside),
             }
         }
-        args
     }
 }
 

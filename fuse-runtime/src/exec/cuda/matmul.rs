@@ -339,7 +339,7 @@ pub(super) fn padded(geometry: &Geometry) -> Result<Geometry> {
 }
 
 /// How the template walks a matrix: over the batch axes, rows, columns. Where there is one of them, its stride says nothing.
-fn access(tensor: &RawTensor) -> Result<Access> {
+pub(super) fn access(tensor: &RawTensor) -> Result<Access> {
     let layout = tensor.layout();
     let mut strides = vec![0; missing_axes(layout.rank())?];
     let axes = layout.strides().iter().zip(layout.shape());

@@ -7,7 +7,9 @@
 use super::attention::attention_axes;
 use super::bind::bind;
 use super::call::{CudaCall, back_at};
+use super::maps::SmallMaps;
 use super::matmul::template_axes;
+use super::products::Together;
 use crate::error::Result;
 use crate::exec::buffers::Buffers;
 use fuse_compiler::plan::abi::{Geometry, Part};
@@ -40,6 +42,8 @@ impl CudaCall<'_> {
                     Needed::Kernel(kernel, geometry) => drop(self.functions.prepare(self, kernel, geometry)),
                     Needed::Template(matmul, axes) => drop(self.functions.prepare_product(self, matmul, axes)),
                     Needed::Library => {}
+                    Needed::Products(together) => drop(together.prepare(self)),
+                    Needed::Maps(maps) => drop(maps.prepare(self)),
                     Needed::Attention(fused, part, axes) => {
                         drop(self.functions.prepare_attention(self, fused, *part, axes));
                     }
@@ -71,10 +75,10 @@ impl CudaCall<'_> {
         let (fused, parts): (_, &[Part]) = match (forward, back) {
             (Some(fused), _) => (fused, Part::forward(fused)),
             (_, Some((fused, _))) => (fused, &Part::BACK),
-            _ => return Ok((self.needed_by(&plan.steps[k], buffers)?, 1)),
+            _ => return self.needed_without_attention(plan, k, buffers),
         };
         let Some(axes) = attention_axes(self, plan, fused, parts, buffers)? else {
-            return Ok((self.needed_by(&plan.steps[k], buffers)?, 1));
+            return self.needed_without_attention(plan, k, buffers);
         };
         let mut needed: Vec<Needed> =
             std::iter::zip(parts, axes).map(|(part, axes)| Needed::Attention(fused, *part, axes)).collect();
@@ -87,6 +91,26 @@ impl CudaCall<'_> {
             }
         }
         Ok((needed, steps))
+    }
+
+    /// What a step launches, or products or maps in one kernel, and how many steps that are.
+    fn needed_without_attention<'p>(
+        &self,
+        plan: &'p Plan,
+        k: usize,
+        buffers: &mut Buffers<'_>,
+    ) -> Result<(Vec<Needed<'p>>, usize)> {
+        let products = plan.products.iter().find(|products| products.first as usize == k);
+        let together = products.map_or(Ok(None), |products| Together::find(self, plan, products, buffers))?;
+        if let (Some(products), Some(together)) = (products, together) {
+            return Ok((vec![Needed::Products(together)], products.count as usize));
+        }
+        let maps = plan.maps.iter().find(|maps| maps.first as usize == k);
+        let small = maps.map_or(Ok(None), |maps| SmallMaps::find(self, plan, maps, buffers))?;
+        Ok(match (maps, small) {
+            (Some(maps), Some(small)) => (vec![Needed::Maps(small)], maps.count as usize),
+            _ => (self.needed_by(&plan.steps[k], buffers)?, 1),
+        })
     }
 
     /// What a step most likely launches: behind a product by the library what is left to do.
@@ -110,5 +134,7 @@ enum Needed<'p> {
     Kernel(&'p Kernel, Geometry),
     Template(&'p Matmul, Geometry),
     Library,
+    Products(Together<'p>),
+    Maps(SmallMaps<'p>),
     Attention(&'p Fused, Part, Geometry),
 }

@@ -69,7 +69,7 @@ impl Interp {
         let dtype = stmt.dtype.compute();
         let cell = match &stmt.expr {
             Expr::Load(leaf) => self.widen(load(ins, *leaf as usize, stmt.level, len), dtype, cells),
-            Expr::Product => self.widen(Cell::new(ins.product_raw(), len), dtype, cells),
+            Expr::Product(_) => self.widen(Cell::new(ins.product_raw(), len), dtype, cells),
             Expr::Const(literal) => self.fill(*literal, dtype, len, cells),
             Expr::Scalar(n) => self.fill(ins.scalar_raw(*n as usize), dtype, len, cells),
             Expr::Size(_) => self.fill(Literal::Int(ins.size(k)), dtype, len, cells),

@@ -241,7 +241,7 @@ impl Reach for Program {
         self.point
     }
 
-    fn product(&self) -> String {
+    fn product(&self, _: u32) -> String {
         "product".to_owned()
     }
 }

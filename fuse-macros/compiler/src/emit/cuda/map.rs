@@ -46,7 +46,13 @@ pub(super) fn write_list(w: &mut Writer, scope: &Scope<'_>) {
 }
 
 fn body(w: &mut Writer, scope: &Scope<'_>, block: &str) {
-    prologue(w, scope, &Point);
+    w.line(super::compile::WAITS);
+    body_behind(w, scope, block);
+}
+
+/// The body of a kernel behind what it waits for.
+pub(super) fn body_behind(w: &mut Writer, scope: &Scope<'_>, block: &str) {
+    prologue_behind(w, scope, &Point);
     let Some(walk) = scope.phases.walks.first() else { return };
     w.line("const IDX accesses = (IDX)((outer.points + VEC - 1) / VEC);");
     w.line(format!("const IDX first = (IDX){block} * {} + threadIdx.x;", UNROLL * THREADS));
@@ -147,8 +153,13 @@ pub(super) fn declare_draws(w: &mut Writer, scope: &Scope<'_>, stmts: &[StmtId],
 /// What stands in front of everything else: the values that are one for the whole kernel, and the random draws of
 /// statements outside its walks.
 pub(super) fn prologue(w: &mut Writer, scope: &Scope<'_>, reach: &dyn Reach) {
-    let outside: Vec<StmtId> = scope.kernel.ids().filter(|s| !scope.is_in_a_walk(*s)).collect();
     w.line(super::compile::WAITS);
+    prologue_behind(w, scope, reach);
+}
+
+/// The same behind what the kernel waits for.
+fn prologue_behind(w: &mut Writer, scope: &Scope<'_>, reach: &dyn Reach) {
+    let outside: Vec<StmtId> = scope.kernel.ids().filter(|s| !scope.is_in_a_walk(*s)).collect();
     if scope.kernel.asks {
         w.line("if (goes_on && !*goes_on) return;");
     }

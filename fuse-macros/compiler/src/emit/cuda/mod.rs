@@ -10,6 +10,7 @@ mod helpers;
 mod line;
 mod literal;
 mod map;
+mod maps;
 mod matmul;
 mod params;
 mod row;
@@ -36,6 +37,12 @@ pub fn source<'p>(name: &str, plans: impl IntoIterator<Item = &'p Plan>) -> Stri
         generic |= is_generic(plan);
         sections.extend(plan.steps.iter().map(|step| step_text(plan, step)));
         sections.extend(plan.fused.iter().map(|fused| attention_text(plan, fused)));
+        sections.extend(
+            plan.products.iter().map(|products| {
+                section(plan, &products.program, |w, scope| matmul::write_products(w, scope, products))
+            }),
+        );
+        sections.extend(plan.maps.iter().map(|maps| maps::section(plan, maps)));
     }
     let helpers = helpers::needed(&sections, generic);
     let ops: String = crate::op::helpers::needed_by(&sections).iter().map(|h| format!("{}\n", h.text)).collect();

@@ -11,18 +11,23 @@ pub(super) fn parameters(scope: &Scope<'_>) -> Vec<String> {
     abi::arguments(scope.kernel).into_iter().map(|arg| parameter(scope, arg)).collect()
 }
 
-/// The parameters of a matmul template.
-pub(super) fn matmul_parameters(scope: &Scope<'_>, element: &str, compute: &str) -> Vec<String> {
+/// The parameters of a matmul template for so many products.
+pub(super) fn matmul_parameters(scope: &Scope<'_>, products: u32, element: &str, compute: &str) -> Vec<String> {
     let text = |arg| match arg {
         Arg::LeftMatrix => format!("const {element}* left"),
         Arg::LeftStrides => "const fuse_matrix left_strides".to_owned(),
-        Arg::RightMatrix => format!("const {element}* right"),
+        Arg::RightMatrix(n) => format!("const {element}* {}", right_name(n, products)),
         Arg::RightStrides => "const fuse_matrix right_strides".to_owned(),
         Arg::Product => "const fuse_shape shape".to_owned(),
         abi::PARTS => format!("{compute}* parts"),
         arg => parameter(scope, arg),
     };
-    abi::matmul_arguments(scope.kernel).into_iter().map(text).collect()
+    abi::matmul_arguments(scope.kernel, products).into_iter().map(text).collect()
+}
+
+/// What the right operand of one of so many products is called.
+pub(super) fn right_name(n: u32, products: u32) -> String {
+    if products == 1 { "right".to_owned() } else { format!("right_{n}") }
 }
 
 /// The parameters of a kernel of attention.
@@ -78,7 +83,7 @@ fn parameter(scope: &Scope<'_>, arg: Arg) -> String {
         Arg::Outer => "const fuse_extents<RANK> outer".to_owned(),
         Arg::Inner => "const fuse_extents<INNER_RANK> inner".to_owned(),
         Arg::Asked => "const bool* goes_on".to_owned(),
-        Arg::LeftMatrix | Arg::LeftStrides | Arg::RightMatrix | Arg::RightStrides | Arg::Product => {
+        Arg::LeftMatrix | Arg::LeftStrides | Arg::RightMatrix(_) | Arg::RightStrides | Arg::Product => {
             unreachable!("only a matmul template takes matrices")
         }
         Arg::Matrix(_) | Arg::MatrixTo(_) | Arg::Heads(_) | Arg::Attention => {

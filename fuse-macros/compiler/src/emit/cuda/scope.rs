@@ -10,7 +10,7 @@ use crate::types::DType;
 
 /// What the text and its helpers use themselves, C++ keywords, and CUDA functions that op texts may call.
 const RESERVED: &str = "RANK INNER_RANK VEC IDX TEAM ITEMS WHOLE STREAM SPLIT TILE FEW PASSES ACROSS DOWN KEPT LEGS LEFT RIGHT THREADS GROUPS UNROLL THIRDS HALVES SHARES LIST part work turn piece value first access accesses at live row rows lane len \
-    outer inner u v e i j k m n base block blocks chunk chunks counters fault call seed list member item column columns tile tiles product shape left right \
+    outer inner u v e i j k m n base block blocks chunk chunks counters fault call seed list member item column columns tile tiles product shape left right rights right_0 right_1 right_2 right_3 \
     start end batch of_queries of_keys of_values of_result of_queries_strides of_keys_strides of_values_strides of_result_strides \
     of_gradient of_gradient_strides of_gradient_of_queries of_gradient_of_queries_strides of_gradient_of_keys of_gradient_of_keys_strides \
     of_gradient_of_values of_gradient_of_values_strides of_logs of_sums given keeps place to_weight of_weight of_score nullptr \
@@ -47,8 +47,8 @@ pub(super) trait Reach {
     fn point(&self) -> &'static str {
         "v"
     }
-    /// The element of the product.
-    fn product(&self) -> String {
+    /// The element of the n-th product.
+    fn product(&self, _: u32) -> String {
         unreachable!("only the epilogue of a matmul reads the product")
     }
 }
@@ -209,7 +209,7 @@ impl<'a> Scope<'a> {
                 let kind = if matches!(stmt.expr, Expr::Uniform(..)) { "uniform" } else { "normal" };
                 format!("({}){}", self.ty(s), self.drawn(s, kind, "", reach))
             }
-            Expr::Product => reach.product(),
+            Expr::Product(n) => reach.product(*n),
             Expr::Const(_) | Expr::Scalar(_) => self.value(s),
             Expr::Reduce(..) | Expr::Scan(..) => unreachable!("the walk of a kernel writes its reductions and scans"),
         }
@@ -285,7 +285,7 @@ fn stem_of(expr: &Expr) -> String {
         Expr::Reduce(r, _) | Expr::Scan(r, _) => format!("{r:?}").to_lowercase(),
         Expr::Uniform(..) => "uniform".to_owned(),
         Expr::Normal(..) => "normal".to_owned(),
-        Expr::Product => "product".to_owned(),
+        Expr::Product(_) => "product".to_owned(),
     }
 }
 

@@ -96,7 +96,7 @@ impl<'a> Scope<'a> {
             Expr::Cast(x) => convert(&self.ty(*x), &ty, &self.value(*x)),
             Expr::Uniform(draw, at) => convert("f32", &ty, &format!("ins.uniform({draw}, {})", self.value(*at))),
             Expr::Normal(draw, at) => convert("f32", &ty, &format!("ins.normal({draw}, {})", self.value(*at))),
-            Expr::Product => format!("ins.product::<{ty}>()[i]"),
+            Expr::Product(_) => format!("ins.product::<{ty}>()[i]"),
             Expr::Reduce(..) | Expr::Scan(..) => unreachable!("the walk of a kernel writes its reductions and scans"),
         }
     }
@@ -227,7 +227,7 @@ fn stem_of(plan: &Plan, kernel: &Kernel, expr: &Expr, name: &Option<String>) -> 
         (None, Expr::Cast(_)) => "cast".to_owned(),
         (None, Expr::Uniform(..)) => "uniform".to_owned(),
         (None, Expr::Normal(..)) => "normal".to_owned(),
-        (None, Expr::Product) => "product".to_owned(),
+        (None, Expr::Product(_)) => "product".to_owned(),
         (None, Expr::Const(_)) => "constant".to_owned(),
     }
 }

@@ -71,7 +71,7 @@ fn stages(scope: &Scope<'_>, walk: &Phase) -> Option<Vec<Stage>> {
     let plain = kernel.kind == Kind::Map
         && kernel.leaves.iter().all(|leaf| leaf.indexed.is_none())
         && kernel.stores.iter().all(|store| store.scatter.is_none())
-        && !kernel.stmts.iter().any(|stmt| stmt.expr == Expr::Product);
+        && !kernel.stmts.iter().any(|stmt| matches!(stmt.expr, Expr::Product(_)));
     if !plain {
         return None;
     }

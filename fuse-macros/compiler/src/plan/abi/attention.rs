@@ -161,7 +161,7 @@ pub fn drops(program: &Kernel, weight: StmtId) -> Option<[StmtId; 2]> {
 /// Whether a value of a program is what the kernel gives it. What is written nowhere is not rounded either.
 pub fn is_given_value(program: &Kernel, value: StmtId) -> bool {
     match program.stmt(value).expr {
-        Expr::Product => true,
+        Expr::Product(_) => true,
         Expr::Load(leaf) => is_given(program, leaf as usize),
         _ => false,
     }

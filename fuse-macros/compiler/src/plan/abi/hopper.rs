@@ -33,7 +33,7 @@ const WORTH_SHARING: i64 = 80;
 const BUSY: i64 = 55;
 
 /// A launch and what it waits for: how much longer the library takes for a small product, and a kernel behind it.
-const LIBRARY: i64 = 2000;
+pub(super) const LIBRARY: i64 = 2000;
 const ANOTHER_LAUNCH: i64 = 4000;
 /// What a long function and a random draw of every element take, for a million of them: in the epilogue, where tensor cores wait for
 /// it, and in a kernel of its own, where memory works meanwhile. Bias and gelu behind 4096 x 768 x 3072 take 48 us in one, with dropout and the
@@ -87,25 +87,35 @@ impl Following {
 pub(super) struct Tiles {
     /// Columns they may have, what 64 inner positions of them take, and what every tile takes beside that.
     columns: &'static [(u32, i64, i64)],
+    /// Of each of several products a tile has a multiple of so many columns.
+    unit: u32,
     /// Whether blocks may share tiles, see the helper `fuse_shares`.
     shares: bool,
 }
 
 /// Of floats.
-pub(super) const THIRDS: Tiles = Tiles { columns: &[(192, 4100, 2000), (128, 3000, 2000)], shares: true };
+pub(super) const THIRDS: Tiles = Tiles { columns: &[(192, 4100, 2000), (128, 3000, 2000)], unit: 32, shares: true };
 /// Of halves. Tiles of a round end together, so that all write at the same time.
 pub(super) const HALVES: Tiles =
-    Tiles { columns: &[(256, 830, 4000), (192, 670, 2900), (128, 510, 1800)], shares: false };
+    Tiles { columns: &[(256, 830, 4000), (192, 670, 2900), (128, 510, 1800)], unit: 64, shares: false };
 /// Of fp8. What copies bring, 32 bytes a cycle, bounds all of them.
-const FLOAT8: Tiles = Tiles { columns: &[(256, 460, 4600), (192, 373, 3300), (128, 268, 2300)], shares: false };
+const FLOAT8: Tiles =
+    Tiles { columns: &[(256, 460, 4600), (192, 373, 3300), (128, 268, 2300)], unit: 64, shares: false };
 
 impl Tiles {
     /// The columns with which a device is done first, and when.
-    fn best(&self, axes: &Geometry, target: &Target) -> (u32, i64) {
-        let time = |&(columns, ..): &(u32, i64, i64)| {
+    pub(super) fn best(&self, axes: &Geometry, target: &Target) -> (u32, i64) {
+        self.best_of(1, axes, target).expect("there are tiles")
+    }
+
+    /// The same of so many products with one left operand, if tiles have columns for all of them.
+    pub(super) fn best_of(&self, products: u32, axes: &Geometry, target: &Target) -> Option<(u32, i64)> {
+        let axes = &side_by_side(products, axes);
+        let time = |columns: u32| {
             (columns, self.shared(columns, axes, target).unwrap_or_else(|| self.whole(columns, axes, target)))
         };
-        self.columns.iter().map(time).min_by_key(|(_, time)| *time).expect("there are tiles")
+        let fitting = self.columns().filter(|columns| columns % (products * self.unit) == 0);
+        fitting.map(time).min_by_key(|(_, time)| *time)
     }
 
     /// What a tile takes.
@@ -150,7 +160,11 @@ impl Tiles {
 
     /// Whether there is enough to do for most of a device.
     pub(super) fn keep_busy(&self, axes: &Geometry, target: &Target) -> bool {
-        let (columns, time) = self.best(axes, target);
+        self.are_busy(self.best(axes, target), axes, target)
+    }
+
+    /// Whether a device that is done after a time has had enough to do.
+    pub(super) fn are_busy(&self, (columns, time): (u32, i64), axes: &Geometry, target: &Target) -> bool {
         let slots = i128::from(target.multiprocessors) * i128::from(ROWS * columns) * i128::from(time);
         i128::from(axes.rows()) * i128::from(self.tile(columns, axes)) * 100 > slots * i128::from(BUSY)
     }
@@ -170,7 +184,15 @@ fn exists(axes: &Geometry, target: &Target) -> bool {
     target.capability == CAPABILITY && axes.len() < MOST_INNER && tiles(axes, [ROWS, ROWS]) < i64::from(u32::MAX)
 }
 
-fn axes_of(products: i64, [m, n, k]: [i64; 3]) -> Geometry {
+/// The axes of one product of as many tiles as so many products with one left operand have: of each, tiles have a part of their
+/// columns.
+pub(super) fn side_by_side(products: u32, axes: &Geometry) -> Geometry {
+    let mut axes = axes.clone();
+    axes.outer[BATCH_AXES + 1] *= i64::from(products);
+    axes
+}
+
+pub(super) fn axes_of(products: i64, [m, n, k]: [i64; 3]) -> Geometry {
     Geometry { outer: vec![1, 1, products, m, n], inner: vec![k], operands: vec![] }
 }
 
@@ -199,16 +221,66 @@ pub fn pays_in_halves(
     if !exists || !(matmul.lib.rest.is_some() || is_odd) || !HALVES.keep_busy(&axes, target) {
         return false;
     }
-    let multiplied = LIBRARY + axes.rows() * 2 / LIBRARY_SPEEDS[usize::from(is_odd)] * axes.len() / 1000;
-    let [here, apart] = [Some(&matmul.epilogue), matmul.lib.rest.as_ref()].map(|kernel| kernel.map(Following::of));
-    // A kernel that reads and writes matrices like the product at 3.5 TB/s.
-    let pass = |matrices: i64| axes.rows() * 2 * matrices / 3500;
-    let passed = apart.map_or(0, |rest| pass(1 + rest.stores).max(rest.takes(&KERNEL, axes.rows())) + ANOTHER_LAUNCH);
+    let times = Times::of(&axes, [left, right], matmul, target);
+    (is_odd || times.multiplied < MOST_MULTIPLIED * times.passed) && times.taken < times.by_library()
+}
+
+/// What a product of halves takes: by the library, by the kernel behind it, and by the template.
+pub(super) struct Times {
+    multiplied: i64,
+    passed: i64,
+    /// The template, with what follows.
+    pub(super) taken: i64,
+}
+
+impl Times {
+    pub(super) fn of(axes: &Geometry, operands: [&Access; 2], matmul: &Matmul, target: &Target) -> Times {
+        let [m, n] = [axes.outer[BATCH_AXES], axes.outer[BATCH_AXES + 1]];
+        let is_odd = m > 1 && n * 2 % 16 != 0;
+        let multiplied = LIBRARY + axes.rows() * 2 / LIBRARY_SPEEDS[usize::from(is_odd)] * axes.len() / 1000;
+        let passed = matmul
+            .lib
+            .rest
+            .as_ref()
+            .map(Following::of)
+            .map_or(0, |rest| pass(axes, 1 + rest.stores).max(rest.takes(&KERNEL, axes.rows())) + ANOTHER_LAUNCH);
+        let taken = taken(1, axes, operands, &matmul.epilogue, target).expect("there are tiles");
+        Times { multiplied, passed, taken }
+    }
+
+    pub(super) fn by_library(&self) -> i64 {
+        self.multiplied + self.passed
+    }
+}
+
+/// What the template takes for so many products of halves with one left operand, and what follows, if it has tiles for them.
+pub(super) fn taken(
+    products: u32,
+    axes: &Geometry,
+    operands: [&Access; 2],
+    program: &Kernel,
+    target: &Target,
+) -> Option<i64> {
     let between = |operand: &&Access| operand.strides[BATCH_AXES..].iter().copied().max().unwrap_or(0);
-    let off_sector = [left, right].iter().filter(|operand| between(operand) * 2 % SECTOR != 0).count() as i64;
-    let multiplied_here = HALVES.best(&axes, target).1 * (100 + OFF_SECTOR * off_sector) / 100;
-    let taken = here.map_or(0, |here| pass(here.stores - 1) + here.takes(&EPILOGUE, axes.rows())) + multiplied_here;
-    (is_odd || multiplied < MOST_MULTIPLIED * passed) && taken < multiplied + passed
+    let off_sector = operands.iter().filter(|operand| between(operand) * 2 % SECTOR != 0).count() as i64;
+    let multiplied = HALVES.best_of(products, axes, target)?.1 * (100 + OFF_SECTOR * off_sector) / 100;
+    let here = Following::of(program);
+    Some(multiplied + pass(axes, here.stores - i64::from(products)) + here.takes(&EPILOGUE, axes.rows()))
+}
+
+/// Reading or writing so many matrices like the product at 3.5 TB/s.
+fn pass(axes: &Geometry, matrices: i64) -> i64 {
+    axes.rows() * 2 * matrices / 3500
+}
+
+/// The launch of so many products with one left operand in such tiles.
+pub(super) fn launch_several(products: u32, axes: &Geometry, walk: Walk, target: &Target) -> Option<Launch> {
+    let axes = &side_by_side(products, axes);
+    match walk {
+        Walk::Thirds { columns, shares, .. } => Some(launch_thirds(axes, columns, shares, target)),
+        Walk::Halves { columns, .. } => Some(launch(axes, columns, halves_shared(columns), target)),
+        _ => None,
+    }
 }
 
 /// One block a multiprocessor, which takes tiles in turn and may share the last ones with others.
@@ -241,20 +313,37 @@ pub(super) fn halves_shared(columns: u32) -> u32 {
 impl Variant {
     /// The variant of a product in plain tiles with each float in thirds, if it is one of floats and the device can do that.
     pub fn in_thirds(self, dtype: DType, axes: &Geometry, target: &Target) -> Variant {
+        self.several_in_thirds(dtype, 1, axes, target)
+    }
+
+    /// The same of so many products with one left operand.
+    pub(super) fn several_in_thirds(self, dtype: DType, products: u32, axes: &Geometry, target: &Target) -> Variant {
         let is_float = dtype == DType::F32 || dtype.is_generic() && bytes(axes) == DType::F32.bytes();
         let (left, right) = match self.walk {
             Walk::Product { left, right, .. } if is_float && exists(axes, target) => (left, right),
             _ => return self,
         };
         let whole = |lie: Lie| if axes.len() % PACK == 0 { lie } else { Lie::Apart };
-        let (columns, _) = THIRDS.best(axes, target);
-        let shares = THIRDS.is_shared(columns, axes, target);
+        let Some((columns, _)) = THIRDS.best_of(products, axes, target) else { return self };
+        let shares = THIRDS.is_shared(columns, &side_by_side(products, axes), target);
         Variant { walk: Walk::Thirds { columns, shares, left: whole(left), right: whole(right) }, ..self }
     }
 
     /// The variant of a product of halves or fp8 in plain tiles on these tensor cores, if the device has them and operands lie in
     /// runs, which of fp8 have to be along the inner axis.
     pub fn in_halves(self, epilogue: &Kernel, dtype: DType, axes: &Geometry, target: &Target) -> Variant {
+        self.several_in_halves(epilogue, dtype, 1, axes, target)
+    }
+
+    /// The same of so many products with one left operand.
+    pub(super) fn several_in_halves(
+        self,
+        epilogue: &Kernel,
+        dtype: DType,
+        products: u32,
+        axes: &Geometry,
+        target: &Target,
+    ) -> Variant {
         let is_half = dtype.is_half() || dtype.is_generic() && bytes(axes) == DType::F16.bytes();
         let is_float8 = dtype == DType::F8E4M3;
         let (left, right) = match self.walk {
@@ -271,7 +360,8 @@ impl Variant {
         let steps: Vec<Step> = after.operands.iter().map(|operand| step(operand, along)).collect();
         let vec = vector(epilogue, &after, &steps, along);
         let steps = if vec == 1 { vec![Step::Apart; steps.len()] } else { steps };
-        let (columns, _) = if is_float8 { FLOAT8 } else { HALVES }.best(axes, target);
+        let tiles = if is_float8 { FLOAT8 } else { HALVES };
+        let Some((columns, _)) = tiles.best_of(products, axes, target) else { return self };
         Variant { vec, steps, walk: Walk::Halves { columns, left, right }, ..self }
     }
 }

@@ -1,5 +1,6 @@
 //! The variant of a matmul template: how large its tiles or strips are, and how the operands lie.
 
+use super::apart::Apart;
 use super::variant::{step, vector};
 use super::{Access, BATCH_AXES, Geometry, Launch, PARTS, Step, Target, Variant, Walk, ceil_div, hopper};
 use crate::plan::Kernel;
@@ -70,26 +71,59 @@ impl Variant {
         Variant { outer: axes.outer.len(), inner: 0, vec, steps, wide: after.is_wide(), walk }
     }
 
-    /// The grid of a matmul template, for the axes of [`Variant::product`].
-    pub fn launch_product(&self, axes: &Geometry, target: &Target) -> Launch {
+    /// The variant of a kernel of several products with one left operand, if that is faster than a kernel for each, whose right
+    /// operands lie alike. The axes are those of [`Variant::product`].
+    pub fn products(
+        program: &Kernel,
+        dtype: DType,
+        apart: &Apart<'_>,
+        axes: &Geometry,
+        target: &Target,
+    ) -> Option<Variant> {
+        let together = Variant::products_anyway(program, dtype, apart.count(), axes, target)?;
+        apart.is_slower_than(together.walk, program, axes, target).then_some(together)
+    }
+
+    /// The same whether it is faster or not.
+    pub fn products_anyway(
+        program: &Kernel,
+        dtype: DType,
+        count: u32,
+        axes: &Geometry,
+        target: &Target,
+    ) -> Option<Variant> {
+        let plain = Variant::plain_product(program, dtype, axes);
+        let variant = plain.several_in_thirds(dtype, count, axes, target);
+        let variant = variant.several_in_halves(program, dtype, count, axes, target);
+        match variant.walk {
+            Walk::Product { .. } | Walk::Strips { right: Lie::Apart, .. } => None,
+            _ => Some(variant),
+        }
+    }
+
+    /// The grid of a matmul template for so many products, for the axes of [`Variant::product`].
+    pub fn launch_product(&self, products: u32, axes: &Geometry, target: &Target) -> Launch {
+        if let Some(launch) = hopper::launch_several(products, axes, self.walk, target) {
+            return launch;
+        }
         match self.walk {
-            Walk::Thirds { columns, shares, .. } => hopper::launch_thirds(axes, columns, shares, target),
             Walk::Product { tile, .. } => {
                 let blocks = tiles(axes, [tile; 2]) as u64;
                 Launch { blocks, threads: 2 * tile, shared: 0, scratch: vec![], counters: 0 }
             }
-            Walk::Halves { columns, .. } => hopper::launch(axes, columns, hopper::halves_shared(columns), target),
-            Walk::Strips { rows, .. } => launch_strips(axes, rows),
+            Walk::Strips { rows, .. } => launch_strips(products, axes, rows),
             _ => unreachable!("only products are launched as products"),
         }
     }
 }
 
-fn launch_strips(axes: &Geometry, rows: u32) -> Launch {
+/// Blocks of a strip have inner positions each, and each those of one product.
+fn launch_strips(products: u32, axes: &Geometry, rows: u32) -> Launch {
     let bytes = axes.operands.last().map_or(0, |right| right.bytes);
     let strip = [rows, 8 * neighbours_of_strips(bytes)];
     let strips = tiles(axes, strip);
-    let parts = (ENOUGH_STRIPS / strips.max(1)).clamp(1, ceil_div(axes.len(), RANGE).max(1));
+    let products = i64::from(products);
+    let parts = (ENOUGH_STRIPS / (strips * products).max(1)).clamp(1, ceil_div(axes.len(), RANGE).max(1)) * products;
     let sums = strips * parts * i64::from(strip[0] * strip[1]);
     let scratch = if parts > 1 { sums as usize * bytes } else { 0 };
     let (blocks, counters) = ((strips * parts) as u64, if parts > 1 { strips as usize } else { 0 });
@@ -165,11 +199,15 @@ mod tests {
     fn a_strip_is_shared_where_there_are_few() {
         let weight = |n: i64| Access { strides: vec![0, 0, 0, n, 1], address: 0, bytes: 4, indexed: false };
         let axes = |n: i64, k: i64| Geometry { outer: vec![1, 1, 1, 1, n], inner: vec![k], operands: vec![weight(n)] };
-        let launch = |n: i64, k: i64| launch_strips(&axes(n, k), 1);
+        let launch = |n: i64, k: i64| launch_strips(1, &axes(n, k), 1);
         assert_eq!((launch(256, 256).blocks, launch(256, 256).counters), (8, 0));
         assert_eq!((launch(4096, 4096).blocks, launch(4096, 4096).counters), (256, 128));
         assert_eq!(launch(4096, 4096).scratch, [(PARTS, 256 * 32 * 4)]);
         assert_eq!(launch(100, 0).blocks, 4);
+        // Three products: each strip is shared by three blocks, and more where there are few.
+        let several = |n: i64, k: i64| launch_strips(3, &axes(n, k), 1);
+        assert_eq!((several(256, 256).blocks, several(256, 256).counters), (24, 8));
+        assert_eq!((several(4096, 4096).blocks, several(1024, 4096).blocks), (384, 192));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::{Access, Geometry, Target};
 use crate::graph::Graph;
-use crate::op::{Attr, Build, Op, Val};
+use crate::op::{Attr, Build, Check, Op, Val};
 use crate::plan::{Kernel, Matmul, Plan, Step};
 use crate::types::DType;
 use crate::{optimise, schedule};
@@ -50,6 +50,27 @@ pub(super) fn scaled_product() -> Plan {
         let [a, b] = ["a", "b"].map(|name| graph.input(name, DType::F8E4M3, 2));
         let scales = ["scale", "other_scale"].map(|name| graph.input(name, DType::F32, 0));
         graph.push(Op::named("scaled_matmul"), &[a, b, scales[0], scales[1]], vec![Attr::DType(DType::BF16)])
+    })
+}
+
+/// So many products of one operand with weights of equal extents; the first may be a gate of the last.
+pub(super) fn siblings(dtype: DType, count: usize, is_gate: bool) -> Plan {
+    plan_of(|graph| {
+        let x = graph.input("x", dtype, 2);
+        let weights: Vec<Val> = (0..count).map(|n| graph.input(&format!("w{n}"), dtype, 2)).collect();
+        for weight in &weights[1..] {
+            for axis in [0, 1] {
+                let [left, right] = [weights[0], *weight].map(|of| graph.ty(of).dims[axis].clone());
+                graph.checks.push((0, Check { left, right, broadcast: false, text: String::new() }));
+            }
+        }
+        let products = weights.into_iter().map(|weight| graph.push(Op::named("matmul"), &[x, weight], vec![]));
+        let products: Vec<Val> = products.collect();
+        if !is_gate {
+            return products;
+        }
+        let gate = graph.push(Op::named("silu"), &[products[0]], vec![]);
+        vec![graph.push(Op::named("mul"), &[gate, products[count - 1]], vec![])]
     })
 }
 

@@ -69,7 +69,7 @@ fn as_it_is(beside: &Kernel, domain: Vec<Dim>, dtype: DType, to: Operand) -> Ker
         domain,
         reduced: 0,
         leaves: vec![],
-        stmts: vec![stmt(Expr::Product, dtype.compute()), stmt(Expr::Cast(StmtId(0)), dtype)],
+        stmts: vec![stmt(Expr::Product(0), dtype.compute()), stmt(Expr::Cast(StmtId(0)), dtype)],
         stores: vec![Store { to, value: StmtId(1), scatter: None }],
         ops: vec![],
         asks: false,

@@ -104,7 +104,7 @@ impl<'p> Program<'p> {
 
     fn expr(&mut self, side: Side<'_>, expr: &Expr) -> Option<Expr> {
         Some(match expr {
-            Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_) | Expr::Product => expr.clone(),
+            Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_) | Expr::Product(_) => expr.clone(),
             Expr::Load(leaf) => Expr::Load(self.leaf(&side.kernel.leaves[*leaf as usize])?),
             Expr::Cast(x) => Expr::Cast(self.copy(side, *x)?),
             Expr::Uniform(draw, at) => Expr::Uniform(*draw, self.copy(side, *at)?),
@@ -143,7 +143,7 @@ impl<'p> Program<'p> {
         let level = match &stmt.expr {
             Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_) => Level::All,
             Expr::Load(leaf) => self.kernel.leaves[*leaf as usize].level,
-            Expr::Product => Level::Elem,
+            Expr::Product(_) => Level::Elem,
             _ if operands.iter().all(once) => Level::All,
             _ => Level::Elem,
         };

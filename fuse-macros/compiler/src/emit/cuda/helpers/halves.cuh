@@ -1,8 +1,10 @@
 // Products of halves on the tensor cores of Hopper. A block computes 128 rows and SIZE columns at a time. Four warps copy 64 inner
 // positions of both operands a stage to shared memory, eight multiply 64 rows each four from there. L and R say how the operands
-// lie, as in `fuse_packs`: 1 along k, 2 along their rows or columns, in both cases in aligned runs of 16 bytes.
-template <class T, int SIZE, int L, int R> struct fuse_halves {
-    typedef fuse_part<128, SIZE> Part;
+// lie, as in `fuse_packs`: 1 along k, 2 along their rows or columns, in both cases in aligned runs of 16 bytes. Of N products with
+// one left operand it computes as many columns each, a multiple of 64.
+template <class T, int SIZE, int L, int R, int N = 1> struct fuse_halves {
+    static constexpr int EACH = SIZE / N;
+    typedef fuse_part<128, EACH> Part;
     static constexpr int RUN = 16 / sizeof(T), DEPTH = 8 * RUN, STAGES = SIZE > 192 ? 4 : 5;
 
     // Lines of 128 bytes: 64 inner positions of a row, or 64 rows at an inner position. Of eight lines, the 16 bytes at the
@@ -52,13 +54,14 @@ template <class T, int SIZE, int L, int R> struct fuse_halves {
         }
     }
 
-    __device__ __forceinline__ void feed(const fuse_side<T>& left, const fuse_side<T>& right)
+    __device__ __forceinline__ void feed(const fuse_side<T>& left, const fuse_sides<T, N>& right)
     {
         for (int k = 0; k < (int)left.k_end; k += DEPTH) {
             shared.ring.await(shared.ring.empty[lap.stage], lap.parity ^ 1);
             Stage& stage = shared.stage[lap.stage];
             copy<L, 128>(stage.left, left, k);
-            copy<R, SIZE>(stage.right, right, k);
+#pragma unroll
+            for (int n = 0; n < N; ++n) copy<R, EACH>(stage.right + n * EACH * 128, right[n], k);
             shared.ring.arrive_behind_copies(shared.ring.full[lap.stage]);
             lap.next();
         }

@@ -6,6 +6,25 @@ struct fuse_shape { long long batch[3], m, n, k; };
 // An operand from the first row (or column) of a block's tile on: x counts its rows (or columns), k inner positions.
 template <class T> struct fuse_side { const T* from; long long x_stride, k_stride; int x_end; long long k_end; };
 
+// The right operands of N products, which lie alike.
+template <class T, int N> struct fuse_sides {
+    const T* from[N];
+    long long x_stride, k_stride;
+    int x_end;
+    long long k_end;
+
+    __device__ __forceinline__ fuse_side<T> operator[](int n) const { return {from[n], x_stride, k_stride, x_end, k_end}; }
+
+    // The one that is asked for where that is known only when the kernel runs: registers have no addresses.
+    __device__ __forceinline__ const T* of(int which) const
+    {
+        const T* found = from[0];
+#pragma unroll
+        for (int n = 1; n < N; ++n) found = which == n ? from[n] : found;
+        return found;
+    }
+};
+
 // What a block computes of a product: M rows from m and N columns from n on, at one place of the batch axes. Neighbouring tiles
 // take turns with eight rows of tiles, so that those computed at the same time read few rows and columns.
 template <int M, int N> struct fuse_part {
@@ -49,6 +68,15 @@ template <int M, int N> struct fuse_part {
     {
         const long long x_stride = strides.axis[4], k_stride = strides.axis[3];
         return {from + start(strides) + n * x_stride, x_stride, k_stride, (int)min(shape.n - n, (long long)N), shape.k};
+    }
+
+    // The same columns of several right operands.
+    template <class T, class... MORE>
+    __device__ __forceinline__ fuse_sides<T, 1 + sizeof...(MORE)> rights(const fuse_matrix& strides, const fuse_shape& shape, const T* from, const MORE*... more) const
+    {
+        const fuse_side<T> side = right(from, strides, shape);
+        const long long to = side.from - from;
+        return {{side.from, more + to...}, side.x_stride, side.k_stride, side.x_end, side.k_end};
     }
 };
 

@@ -40,6 +40,16 @@ template <class PART, int STEP, bool SHARED> struct fuse_shares {
         return {side.from + from * side.k_stride, side.x_stride, side.k_stride, side.x_end, to - from};
     }
 
+    template <class T, int N> __device__ __forceinline__ fuse_sides<T, N> of(fuse_sides<T, N> sides) const
+    {
+        const fuse_side<T> side = of(sides[0]);
+        const long long to = side.from - sides.from[0];
+#pragma unroll
+        for (int n = 0; n < N; ++n) sides.from[n] += to;
+        sides.k_end = side.k_end;
+        return sides;
+    }
+
     // The block that has a step of the shared tiles.
     __device__ __forceinline__ int owner(int step) const { return (int)((((long long)step + 1) * gridDim.x - 1) / all); }
 
@@ -86,5 +96,6 @@ template <class PART, int STEP> struct fuse_shares<PART, STEP, false> {
     __device__ __forceinline__ bool more() const { return tile < count; }
     __device__ __forceinline__ void next() { tile += gridDim.x; }
     template <class T> __device__ __forceinline__ const fuse_side<T>& of(const fuse_side<T>& side) const { return side; }
+    template <class T, int N> __device__ __forceinline__ const fuse_sides<T, N>& of(const fuse_sides<T, N>& sides) const { return sides; }
     template <int N> __device__ __forceinline__ bool settle(float (&)[N], unsigned*) const { return true; }
 };

@@ -2,19 +2,21 @@
 // cache line, and a range of inner positions, and has many reads of 16 bytes in flight. Its 8 warps share the range; what
 // they come to is added in their order, and then what the blocks of a strip came to in theirs.
 
-// What a block computes: rows from m and columns from n on at one place of the batch axes, inner positions from k to k_end.
+// What a block computes: rows from m and columns from n on at one place of the batch axes, inner positions from k to k_end, of one
+// of so many products with one left operand.
 template <int ROWS, int COLUMNS> struct fuse_strip {
     fuse_at<3> batch;
     long long m, n, k, k_end;
-    unsigned index, part, parts;
+    unsigned index, product, products, part, parts;
 
-    __device__ __forceinline__ fuse_strip(const fuse_shape& shape)
+    __device__ __forceinline__ fuse_strip(const fuse_shape& shape, unsigned products) : products(products)
     {
         const unsigned across = (unsigned)((shape.n + COLUMNS - 1) / COLUMNS), down = (unsigned)((shape.m + ROWS - 1) / ROWS);
         const unsigned strips = across * down * (unsigned)(shape.batch[0] * shape.batch[1] * shape.batch[2]);
         index = blockIdx.x % strips;
-        part = blockIdx.x / strips;
-        parts = gridDim.x / strips;
+        product = blockIdx.x / strips % products;
+        part = blockIdx.x / strips / products;
+        parts = gridDim.x / strips / products;
         n = (long long)(index % across) * COLUMNS;
         m = (long long)(index / across % down) * ROWS;
         const unsigned place = index / across / down;
@@ -175,25 +177,30 @@ template <class T, int N, int R> struct fuse_skinny {
     }
 };
 
-// Adds up what the warps of a block and the blocks of a strip came to, into `result`. Whether this block is the one that goes on.
-template <class P> static __device__ __forceinline__ bool fuse_settle(const typename P::Strip& strip, const fuse_shape& shape, typename P::A (&result)[P::ROWS][P::COLUMNS], typename P::A* parts, unsigned* counters)
+// Adds up what the warps of a block and the blocks of a strip came to, into `result` for each of N products. Whether this block is
+// the one that goes on.
+template <class P, int N> static __device__ __forceinline__ bool fuse_settle(const typename P::Strip& strip, const fuse_shape& shape, typename P::A (&result)[N][P::ROWS][P::COLUMNS], typename P::A* parts, unsigned* counters)
 {
     constexpr int SIZE = P::ROWS * P::COLUMNS;
     const int live = (int)min((long long)P::ROWS, shape.m - strip.m) * P::COLUMNS;
-    typename P::A* const sums = &result[0][0];
-    parts += (long long)strip.index * strip.parts * SIZE;
+    const unsigned blocks = N * strip.parts;
+    parts += (long long)strip.index * blocks * SIZE;
     for (int n = threadIdx.x; n < live; n += 256) {
         const typename P::A x = P::total(n / P::COLUMNS, n % P::COLUMNS);
-        if (strip.parts == 1) sums[n] = x;
-        else parts[strip.part * SIZE + n] = x;
+        if (blocks == 1) (&result[0][0][0])[n] = x;
+        else parts[(strip.product * strip.parts + strip.part) * SIZE + n] = x;
     }
-    if (strip.parts > 1) {
-        if (!fuse_last(counters + strip.index, strip.parts)) return false;
-        for (int n = threadIdx.x; n < live; n += 256) {
-            typename P::A x = fuse_fresh(parts + n);
+    if (blocks > 1) {
+        if (!fuse_last(counters + strip.index, blocks)) return false;
+#pragma unroll
+        for (int product = 0; product < N; ++product) {
+            const typename P::A* const own = parts + product * strip.parts * SIZE;
+            for (int n = threadIdx.x; n < live; n += 256) {
+                typename P::A x = fuse_fresh(own + n);
 #pragma unroll 4
-            for (int part = 1; part < strip.parts; ++part) x = fuse_multiply_add(fuse_fresh(parts + part * SIZE + n), (typename P::A)1, x);
-            sums[n] = x;
+                for (int part = 1; part < strip.parts; ++part) x = fuse_multiply_add(fuse_fresh(own + part * SIZE + n), (typename P::A)1, x);
+                (&result[product][0][0])[n] = x;
+            }
         }
     }
     __syncthreads();

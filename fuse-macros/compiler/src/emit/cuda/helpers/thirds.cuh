@@ -18,8 +18,10 @@ struct fuse_least {
 // A block computes 128 rows and SIZE columns at a time. Four warps read the right operand, split it and leave its parts in
 // shared memory, 32 inner positions a stage. The others have 16 rows each: they split the left operand in registers and
 // multiply. L and R say how the operands lie, as in `fuse_packs`; unless it is 0, the number of inner positions is a multiple of 8.
-template <int SIZE, int L, int R> struct fuse_thirds {
-    typedef fuse_part<128, SIZE> Part;
+// Of N products with one left operand it computes as many columns each, a multiple of 32.
+template <int SIZE, int L, int R, int N = 1> struct fuse_thirds {
+    static constexpr int EACH = SIZE / N;
+    typedef fuse_part<128, EACH> Part;
     static constexpr int DEPTH = 16, STAGES = 4, MARKS = STAGES + 2, SUM = 64, SUMS = SIZE / SUM;
     // As many steps as there are registers for before sums are awaited.
     static constexpr int STEPS = SIZE > 128 ? 1 : 2;
@@ -69,7 +71,7 @@ template <int SIZE, int L, int R> struct fuse_thirds {
     }
 
     // Reads a pack of the right operand at k. Beyond the last inner position it repeats others, which meet zeros of the left one.
-    static __device__ __forceinline__ void read(float (&of)[8], const float* from, const fuse_side<float>& right, int k)
+    static __device__ __forceinline__ void read(float (&of)[8], const float* from, const fuse_sides<float, N>& right, int k)
     {
         const int end = (int)right.k_end;
         if (R == 1) {
@@ -87,8 +89,14 @@ template <int SIZE, int L, int R> struct fuse_thirds {
         }
     }
 
+    // A column of the tile in its right operand; beyond the last one it repeats that.
+    static __device__ __forceinline__ const float* column(const fuse_sides<float, N>& right, int x)
+    {
+        return right.of(x / EACH) + min(x % EACH, right.x_end - 1) * right.x_stride;
+    }
+
     // The right operand of a tile, part by part into shared memory.
-    __device__ __forceinline__ void feed(const fuse_side<float>& right)
+    __device__ __forceinline__ void feed(const fuse_sides<float, N>& right)
     {
         ++number;
         if (right.k_end == 0) return;
@@ -97,7 +105,7 @@ template <int SIZE, int L, int R> struct fuse_thirds {
         float of[2][PACKS][8];
 #pragma unroll
         for (int pack = 0; pack < PACKS; ++pack) {
-            from[pack] = right.from + min(x(pack), right.x_end - 1) * right.x_stride;
+            from[pack] = column(right, x(pack));
 #pragma unroll
             for (int step = 0; step < 2; ++step) read(of[step][pack], from[pack], right, step * DEPTH + half(pack) * 8);
         }
@@ -185,7 +193,7 @@ template <int SIZE, int L, int R> struct fuse_thirds {
     }
 
     // A tile of the product. While a sum is on its way, the one before is added to the rest.
-    __device__ __forceinline__ void multiply(float (&product)[SIZE / 2], const fuse_side<float>& left, const fuse_side<float>& right)
+    __device__ __forceinline__ void multiply(float (&product)[SIZE / 2], const fuse_side<float>& left, const fuse_sides<float, N>& right)
     {
         ++number;
         Rows rows(left);
@@ -242,7 +250,7 @@ template <int SIZE, int L, int R> struct fuse_thirds {
 
     // What a warp has of a tile in float arithmetic, where values are too small for their parts, or not finite: 32 columns at a
     // time, since what is known of more would take registers from the way that is usual.
-    static __device__ __forceinline__ void multiply_plainly(float (&product)[SIZE / 2], const fuse_side<float>& left, const fuse_side<float>& right)
+    static __device__ __forceinline__ void multiply_plainly(float (&product)[SIZE / 2], const fuse_side<float>& left, const fuse_sides<float, N>& right)
     {
         const float* rows[2];
 #pragma unroll
@@ -255,8 +263,8 @@ template <int SIZE, int L, int R> struct fuse_thirds {
                 const float a[2] = {rows[0][k * left.k_stride], rows[1][k * left.k_stride]};
 #pragma unroll
                 for (int j = 0; j < 16; ++j) {
-                    const int column = piece * 32 + j / 4 * 8 + threadIdx.x % 4 * 2 + j % 2;
-                    const float b = right.from[min(column, right.x_end - 1) * right.x_stride + k * right.k_stride];
+                    const int x = piece * 32 + j / 4 * 8 + threadIdx.x % 4 * 2 + j % 2;
+                    const float b = column(right, x)[k * right.k_stride];
                     some[j] = __fmaf_rn(a[j / 2 % 2], b, some[j]);
                 }
             }

@@ -42,4 +42,15 @@ template <int SIZE> struct fuse_turn {
 #pragma unroll
         for (int v = 0; v < VEC; ++v) to[v] = pack[v];
     }
+
+    // All accesses to a piece of each of N products, which have as many columns.
+    template <int N> __device__ __forceinline__ void all(float (&to)[N][ACCESSES][VEC], const float (&product)[SIZE / 2], int piece)
+    {
+#pragma unroll
+        for (int n = 0; n < N; ++n) {
+            put(product, piece + n * (PIECES / N));
+#pragma unroll
+            for (int access = 0; access < ACCESSES; ++access) get(to[n][access], access);
+        }
+    }
 };

@@ -1,0 +1,122 @@
+//! Small maps that do not depend on one another in one launch.
+
+use super::bind::{Bound, bind};
+use super::call::CudaCall;
+use super::launch::{Prepared, grid};
+use crate::cuda::{self, Args, Function};
+use crate::env::is_without;
+use crate::error::Result;
+use crate::exec::buffers::Buffers;
+use crate::log::{self, Topic};
+use fuse_compiler::plan::abi::{Step, THREADS, Variant, Walk, maps as abi};
+use fuse_compiler::plan::{Kernel, Maps, Plan};
+use std::sync::LazyLock;
+
+/// Launches maps at once; `false` if each is to be launched for itself, and nothing was.
+pub(super) fn launch_maps(call: &CudaCall<'_>, plan: &Plan, maps: &Maps, buffers: &mut Buffers<'_>) -> Result<bool> {
+    let Some(beside) = SmallMaps::find(call, plan, maps, buffers)? else { return Ok(false) };
+    beside.launch(call)?;
+    Ok(true)
+}
+
+/// Maps that one launch runs.
+pub(super) struct SmallMaps<'p> {
+    maps: &'p Maps,
+    of: Vec<Map<'p>>,
+}
+
+/// One of them.
+struct Map<'p> {
+    kernel: &'p Kernel,
+    bound: Bound,
+    variant: Variant,
+}
+
+impl<'p> SmallMaps<'p> {
+    /// Maps of a call, if one launch runs them: where all have few points, and none may write over what the caller gives up, which
+    /// is worth more.
+    pub(super) fn find(
+        call: &CudaCall<'_>,
+        plan: &'p Plan,
+        maps: &'p Maps,
+        buffers: &mut Buffers<'_>,
+    ) -> Result<Option<Self>> {
+        let is_last = maps.first as usize + maps.count as usize == plan.steps.len();
+        let is_compiled = call.functions.has_ahead() || !compiles(call);
+        if !uses_maps() || is_compiled || is_last && buffers.may_give() {
+            return Ok(None);
+        }
+        for kernel in maps.steps(plan) {
+            let points = call.sizes.extents(&kernel.domain)?.into_iter().map(|extent| extent as i64).product::<i64>();
+            if points > abi::FEW_POINTS {
+                return Ok(None);
+            }
+        }
+        let of = maps.steps(plan).map(|kernel| Map::bind(call, kernel, buffers)).collect::<Result<Vec<_>>>()?;
+        Ok(of.iter().all(|map| !map.variant.wide).then_some(SmallMaps { maps, of }))
+    }
+
+    /// The kernel in the variants that are best, unless it has so many already that one for any layouts has to do.
+    pub(super) fn prepare(&self, call: &CudaCall<'_>) -> Result<(Function, Vec<Variant>)> {
+        let best: Vec<Variant> = self.of.iter().map(|map| map.variant.clone()).collect();
+        let variants = match call.functions.has_room_for_maps(call, &self.maps.name, &best) {
+            true => best,
+            false => self.of.iter().map(|map| abi::plainest(map.kernel)).collect(),
+        };
+        let pairs: Vec<(&Kernel, &Variant)> = self.of.iter().map(|map| map.kernel).zip(&variants).collect();
+        let function = call.functions.maps(call, &self.maps.name, &pairs)?;
+        Ok((function, variants))
+    }
+
+    fn launch(&self, call: &CudaCall<'_>) -> Result<()> {
+        let (function, variants) = self.prepare(call)?;
+        log::line(Topic::Launch, format_args!("{} for {} maps", self.maps.name, self.maps.count));
+        let mut prepared = Vec::with_capacity(self.of.len());
+        let (mut end, mut ends) = (0, Vec::new());
+        for (map, variant) in self.of.iter().zip(&variants) {
+            let axes = map.bound.geometry.collapse(map.kernel).padded(variant.outer, variant.inner);
+            let one = Prepared::for_list(call, map.kernel, &axes, variant)?;
+            end += if axes.rows() > 0 { one.blocks() } else { 0 };
+            ends.extend((end as u32).to_ne_bytes());
+            prepared.push(one);
+        }
+        if end == 0 {
+            return Ok(());
+        }
+        while ends.len() < 4 * abi::ends(self.of.len()) {
+            ends.extend((end as u32).to_ne_bytes());
+        }
+        let mut args = Args::new();
+        args.push_bytes(&ends, 4);
+        for (map, prepared) in self.of.iter().zip(&prepared) {
+            prepared.append(&mut args, call, map.kernel, &map.bound)?;
+        }
+        let blocks = grid(self.of[0].kernel, end)?;
+        call.context.launch(&function, [blocks, 1, 1], [THREADS, 1, 1], 0, &args)
+    }
+}
+
+impl<'p> Map<'p> {
+    fn bind(call: &CudaCall<'_>, kernel: &'p Kernel, buffers: &mut Buffers<'_>) -> Result<Self> {
+        let bound = bind(kernel, buffers, call.sizes)?;
+        let axes = bound.geometry.collapse(kernel);
+        let best = Variant::choose(kernel, &axes, &call.context.facts().target());
+        let variant = match best.walk {
+            Walk::Plain => best,
+            // Few points are not worth turning.
+            _ => Variant { walk: Walk::Plain, vec: 1, steps: vec![Step::Apart; best.steps.len()], ..best },
+        };
+        Ok(Map { kernel, bound, variant })
+    }
+}
+
+/// `FUSE_WITHOUT=maps` launches every map for itself.
+fn uses_maps() -> bool {
+    static USED: LazyLock<bool> = LazyLock::new(|| !is_without("maps"));
+    *USED
+}
+
+/// Whether there is something to compile the kernel with; the recorder shows what a GPU would do, whatever this machine has.
+fn compiles(call: &CudaCall<'_>) -> bool {
+    call.ordinal == cuda::RECORDER || cuda::compiles()
+}
