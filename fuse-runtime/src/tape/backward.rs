@@ -62,7 +62,10 @@ fn pull(entry: &Entry, ups: &[Option<RawTensor>]) -> Result<Vec<(usize, RawTenso
             let drawn = entry.what.drawn()?;
             let further = drawn.iter().cloned().map(Arg::Tensor);
             let args: Vec<Arg> = entry.args.iter().cloned().chain(further).chain(ups).collect();
-            let derived = || eager::run_program(&program(&key)?, entry.device, &args, &sizes);
+            let derived = || {
+                let program = program(&key)?;
+                eager::run_program(&program, entry.device, &args, &sizes)
+            };
             let cotangents = compiled.map_or_else(derived, Ok)?;
             record(&tapes, &What::Graph(Arc::new(GraphKey::Gradient(key.clone())), sizes.clone()), &args, cotangents)
         }
