@@ -122,6 +122,7 @@ mod tests {
         "scaled_dot_product_attention",
         "scatter_add",
         "slice",
+        "scaled_matmul",
         "slice_assign",
         "squeeze",
         "stack",
