@@ -144,7 +144,7 @@ impl Helpers {
     }
 
     fn has_seats(&self) -> bool {
-        self.seats.load(SeqCst) % AT_IT > 0
+        !self.seats.load(SeqCst).is_multiple_of(AT_IT)
     }
 
     fn is_busy(&self) -> bool {
