@@ -354,7 +354,10 @@ fn with_small(all: Tiling, rows: i64, target: &Target) -> Option<Tiling> {
         let few = small - whole * i64::from(WITH_SMALL);
         (end_of_tiles(blocks, whole * all.heads, few * all.heads), Tiling { tiles: whole + few, whole, ..all })
     };
-    let (time, tiling) = (0..=small / i64::from(WITH_SMALL)).map(end).min_by_key(|(time, _)| *time)?;
+    // What is left of the last round of whole tiles is all that may pay.
+    let most = small / i64::from(WITH_SMALL);
+    let least = (most - ceil_div(blocks, all.heads) - 1).max(0);
+    let (time, tiling) = (least..=most).map(end).min_by_key(|(time, _)| *time)?;
     (time * 100 < ceil_div(all.tiles * all.heads, blocks) * WHOLE_TILE * WORTH_SMALL).then_some(tiling)
 }
 
@@ -503,6 +506,8 @@ mod tests {
         assert_eq!((of(1600, true).whole, of(1600, true).tiles), (9, 9));
         // 8 rounds are full.
         assert_eq!((of(2048, false).whole, of(2048, false).tiles), (11, 11));
+        // However many there are, few are looked at.
+        assert!(of(1 << 24, false).tiles >= (1 << 24) / 192);
         assert_eq!(end_of_tiles(132, 132, 0), WHOLE_TILE);
         assert_eq!(end_of_tiles(132, 133, 0), 2 * WHOLE_TILE);
         assert_eq!(end_of_tiles(132, 0, 264), 2 * SMALL_TILE);
