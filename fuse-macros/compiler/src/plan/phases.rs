@@ -4,7 +4,7 @@
 //! stores need, then the reductions finish and the values of the row that follow from them are known to the next phase.
 //! Both back ends and the choice of a kernel's variant read the phases from here, so that they agree.
 
-use super::{Expr, Kernel, Kind, Level, StmtId, Store};
+use super::{Expr, Kernel, Level, StmtId, Store};
 
 /// One walk over the points of a row.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,63 +59,6 @@ impl Phases {
             later.into_iter().filter(|s| self.walks[..walk].iter().any(|p| p.fresh.contains(s))).count()
         };
         (1..self.walks.len()).map(alive).max().unwrap_or(0)
-    }
-}
-
-impl Expr {
-    /// The statements an expression reads.
-    pub fn operands(&self) -> Vec<StmtId> {
-        match self {
-            Expr::Apply(_, args) => args.clone(),
-            Expr::Gather { index, .. } => vec![*index],
-            Expr::Cast(x) | Expr::Reduce(_, x) | Expr::Scan(_, x) | Expr::Uniform(_, x) | Expr::Normal(_, x) => {
-                vec![*x]
-            }
-            Expr::Load(_) | Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_) | Expr::Product(_) => vec![],
-        }
-    }
-}
-
-impl Kernel {
-    /// The order its statements run in.
-    pub fn phases(&self) -> Phases {
-        Phases::of(self)
-    }
-
-    /// The statement of this number.
-    pub fn stmt(&self, id: StmtId) -> &super::Stmt {
-        &self.stmts[id.0 as usize]
-    }
-
-    /// The statements in program order.
-    pub fn ids(&self) -> impl Iterator<Item = StmtId> + use<> {
-        (0..self.stmts.len() as u32).map(StmtId)
-    }
-
-    /// Which statements some values need, those values included.
-    pub fn needed(&self, values: impl IntoIterator<Item = StmtId>) -> Vec<bool> {
-        let mut needed = vec![false; self.stmts.len()];
-        values.into_iter().for_each(|value| needed[value.0 as usize] = true);
-        for k in (0..self.stmts.len()).rev() {
-            if needed[k] {
-                self.stmts[k].expr.operands().iter().for_each(|operand| needed[operand.0 as usize] = true);
-            }
-        }
-        needed
-    }
-
-    /// The level of a store: that of its value or its position. Maps store every point, constants too.
-    pub fn store_level(&self, store: &Store) -> Level {
-        if self.kind == Kind::Map {
-            return Level::Elem;
-        }
-        let value = self.stmt(store.value).level;
-        store.scatter.as_ref().map_or(value, |s| value.max(self.stmt(s.index).level))
-    }
-
-    /// The statements a store reads.
-    pub fn store_operands(&self, store: &Store) -> Vec<StmtId> {
-        std::iter::once(store.value).chain(store.scatter.as_ref().map(|s| s.index)).collect()
     }
 }
 
