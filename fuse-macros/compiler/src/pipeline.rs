@@ -6,7 +6,7 @@ use crate::emit;
 use crate::graph::Graph;
 use crate::options::{Backend, Mode, Numerics, Options, Precision};
 use crate::parse::{self, Function, Program};
-use crate::plan::{Plan, Step};
+use crate::plan::Plan;
 use crate::report::Explanation;
 use crate::{autodiff, optimise, schedule};
 use proc_macro2::{Group, Ident, TokenStream, TokenTree};
@@ -311,23 +311,9 @@ fn scheduled(graph: &Graph, options: &Options, is_turn: bool) -> Plan {
 /// Kernels of all graphs of a function stand in one source, so those after the first are named after their graph too.
 fn with_own_names(mut plan: Plan, segment: usize) -> Plan {
     if segment > 0 {
-        for step in &mut plan.steps {
-            match step {
-                Step::Kernel(kernel) => kernel.name = format!("g{segment}_{}", kernel.name),
-                Step::Matmul(matmul) => {
-                    matmul.epilogue.name = format!("g{segment}_{}", matmul.epilogue.name);
-                    if let Some(rest) = &mut matmul.lib.rest {
-                        rest.name = format!("g{segment}_{}", rest.name);
-                    }
-                }
-            }
-        }
-        for program in plan.programs_mut() {
-            program.name = format!("g{segment}_{}", program.name);
-        }
-        for maps in &mut plan.maps {
-            maps.name = format!("g{segment}_{}", maps.name);
-        }
+        let rename = |name: &mut String| *name = format!("g{segment}_{name}");
+        plan.kernels_mut().for_each(|kernel| rename(&mut kernel.name));
+        plan.maps.iter_mut().for_each(|maps| rename(&mut maps.name));
     }
     plan
 }

@@ -7,7 +7,7 @@ use super::views::view;
 use crate::device::Device;
 use crate::error::Result;
 use crate::raw::RawTensor;
-use fuse_compiler::plan::{BufClass, BufId, Kernel, Kind, LeafSource, Level, Operand, Phases, Plan, Step, Store, abi};
+use fuse_compiler::plan::{BufClass, BufId, Kernel, Kind, LeafSource, Level, Operand, Phases, Plan, Store, abi};
 
 /// The buffers of a plan during one call. Memory is taken when a step first touches a buffer and let go after the last
 /// step that does, so that later temporaries take it over from the allocator.
@@ -57,7 +57,7 @@ impl<'a> Buffers<'a> {
     /// Only the last step may overwrite an input, and only if it cannot fault, nor, on a GPU, where it runs all the same, any
     /// step before it: a call that fails changes no tensor.
     fn find_givers(&self, step: u32) -> Vec<BufId> {
-        let Step::Kernel(kernel) = &self.plan.steps[step as usize] else { return Vec::new() };
+        let Some(kernel) = self.plan.steps[step as usize].kernel() else { return Vec::new() };
         let last = step as usize + 1 == self.plan.steps.len();
         let may_fault = if self.device.is_cpu() { abi::may_fault(kernel) } else { self.program.may_fault };
         if !last || may_fault || !self.may_give() {
@@ -148,7 +148,7 @@ impl<'a> Buffers<'a> {
     /// An input that may be overwritten by a store without views: of the same type and extents, or, if the step does not read
     /// it, of the same size.
     fn take_giver(&mut self, at: usize, extents: &[usize]) -> Option<RawTensor> {
-        let Some(Step::Kernel(kernel)) = self.plan.steps.last() else { return None };
+        let kernel = self.plan.steps.last()?.kernel()?;
         let whole = |store: &Store| store.to.buf.0 as usize == at && store.to.views.is_empty();
         if !kernel.stores.iter().any(whole) {
             return None;

@@ -4,7 +4,7 @@ use super::cuda::{Ahead, Functions, ListText, Names, Tapes};
 use super::interp::Interp;
 use crate::rt::DynBody;
 use fuse_compiler::options::Mode;
-use fuse_compiler::plan::{BufClass, Kernel, Plan, Step, abi, instantiate};
+use fuse_compiler::plan::{BufClass, Matmul, Plan, Step, abi, instantiate};
 use fuse_compiler::types::DType;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -40,7 +40,7 @@ impl Program {
     /// A plan for these generic element types.
     pub fn new(plan: &Plan, params: &[DType]) -> Self {
         let plan = instantiate(plan, params);
-        let may_fault = plan.steps.iter().any(|step| abi::may_fault(cpu_kernel(step)));
+        let may_fault = plan.steps.iter().any(|step| abi::may_fault(step.program()));
         Program {
             may_fault,
             names: may_fault.then(|| Arc::new(Names::of(&plan))),
@@ -84,7 +84,7 @@ impl Program {
 
     /// The interpreted kernels, one a step, for plans that come without compiled ones.
     pub fn interpreted(&self) -> Vec<&dyn DynBody> {
-        let make = || self.plan.steps.iter().map(|step| Interp::new(cpu_kernel(step).clone())).collect();
+        let make = || self.plan.steps.iter().map(|step| Interp::new(step.program().clone())).collect();
         self.interpreted.get_or_init(make).iter().map(|interp| interp as &dyn DynBody).collect()
     }
 }
@@ -95,21 +95,10 @@ fn alignments(plan: &Plan) -> Vec<u32> {
     for buf in &plan.bufs {
         alignments.extend(matches!(buf.class, BufClass::In(_)).then_some(4));
     }
-    for step in &plan.steps {
-        let Step::Matmul(matmul) = step else { continue };
-        for operand in [Some(&matmul.a), Some(&matmul.b), matmul.lib.bias.as_ref()].into_iter().flatten() {
-            if let BufClass::In(k) = plan.bufs[operand.buf.0 as usize].class {
-                alignments[k as usize] = 8;
-            }
+    for operand in plan.steps.iter().filter_map(Step::matmul).flat_map(Matmul::operands) {
+        if let BufClass::In(k) = plan.bufs[operand.buf.0 as usize].class {
+            alignments[k as usize] = 8;
         }
     }
     alignments
-}
-
-/// The kernel of a step as the processor runs it.
-pub(super) fn cpu_kernel(step: &Step) -> &Kernel {
-    match step {
-        Step::Kernel(kernel) => kernel,
-        Step::Matmul(matmul) => &matmul.epilogue,
-    }
 }

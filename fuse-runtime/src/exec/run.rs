@@ -4,7 +4,7 @@ use super::buffers::Buffers;
 use super::cpu;
 use super::cuda;
 use super::faults::FaultCell;
-use super::program::{Program, cpu_kernel};
+use super::program::Program;
 use super::symbols::Sizes;
 use crate::cuda::several_lanes;
 use crate::device::Device;
@@ -107,7 +107,7 @@ fn cpu_attention(
 ) -> Result<()> {
     let plan = &call.program.plan;
     let steps = [0, 1, 2].map(|step| attention.first as usize + step);
-    let kernels = steps.map(|step| cpu_kernel(&plan.steps[step]));
+    let kernels = steps.map(|step| plan.steps[step].program());
     let faults = steps.map(|_| FaultCell::new());
     let values = kernels.map(|kernel| size_values(kernel, sizes));
     let facts = [0, 1, 2].map(|k| CallFacts { scalars: call.scalars, sizes: &values[k], draws, faults: &faults[k] });
@@ -135,7 +135,7 @@ fn cpu_step(
     draws: &[Draw],
 ) -> Result<()> {
     let faults = FaultCell::new();
-    let kernel = cpu_kernel(step);
+    let kernel = step.program();
     let values = size_values(kernel, sizes);
     let facts = CallFacts { scalars: call.scalars, sizes: &values, draws, faults: &faults };
     match step {

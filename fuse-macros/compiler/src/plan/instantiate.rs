@@ -10,20 +10,11 @@ pub fn instantiate(plan: &Plan, params: &[DType]) -> Plan {
     plan.bufs.iter_mut().for_each(|buf| set(&mut buf.ty.dtype));
     plan.scalars.iter_mut().for_each(set);
     let in_kernel = |kernel: &mut Kernel| kernel.stmts.iter_mut().for_each(|stmt| set(&mut stmt.dtype));
-    for step in &mut plan.steps {
-        match step {
-            Step::Kernel(kernel) => in_kernel(kernel),
-            Step::Matmul(matmul) => {
-                set(&mut matmul.dtype);
-                in_kernel(&mut matmul.epilogue);
-                matmul.lib.rest.iter_mut().for_each(in_kernel);
-            }
-        }
-    }
+    plan.kernels_mut().for_each(in_kernel);
+    plan.steps.iter_mut().filter_map(Step::matmul_mut).for_each(|matmul| set(&mut matmul.dtype));
     for values in plan.fused.iter_mut().filter_map(|fused| fused.values.as_mut()) {
         set(&mut values.dtype);
         in_kernel(&mut values.epilogue);
     }
-    plan.programs_mut().for_each(in_kernel);
     plan
 }

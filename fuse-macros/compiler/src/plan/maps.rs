@@ -1,6 +1,6 @@
 //! Maps that one launch may run.
 
-use super::{Kernel, Plan, Step};
+use super::{Kernel, Plan};
 use serde::{Deserialize, Serialize};
 
 /// Maps over domains of their own that do not depend on one another: steps one behind the other, which one launch of a GPU may run
@@ -22,9 +22,8 @@ impl Maps {
 
     /// The steps.
     pub fn steps<'p>(&self, plan: &'p Plan) -> impl ExactSizeIterator<Item = &'p Kernel> + Clone {
-        plan.steps[self.first as usize..][..self.count as usize].iter().map(|step| match step {
-            Step::Kernel(kernel) => kernel,
-            Step::Matmul(_) => unreachable!("the scheduler lists maps only where there are such steps"),
+        plan.steps[self.first as usize..][..self.count as usize].iter().map(|step| {
+            step.kernel().unwrap_or_else(|| unreachable!("the scheduler lists maps only where there are such steps"))
         })
     }
 }

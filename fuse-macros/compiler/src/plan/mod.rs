@@ -173,15 +173,12 @@ pub enum View {
 impl Plan {
     /// Kernels in launch order as the library form would launch them: generated kernels, and for a matmul what is left of its epilogue.
     pub fn kernels(&self) -> impl Iterator<Item = &Kernel> {
-        self.steps.iter().filter_map(|step| match step {
-            Step::Kernel(kernel) => Some(kernel),
-            Step::Matmul(matmul) => matmul.lib.rest.as_ref(),
-        })
+        self.steps.iter().filter_map(Step::rest)
     }
 
     /// Whether every launch can be left out by a kernel that finds it has nothing to do; a product by the library cannot.
     pub fn can_be_left_out(&self) -> bool {
-        self.steps.iter().all(|step| matches!(step, Step::Kernel(_)))
+        self.steps.iter().all(|step| step.kernel().is_some())
     }
 
     /// Whether every launch asks whether it has anything to do.
@@ -197,8 +194,7 @@ impl Plan {
 
     /// How many launches one call takes where a matmul library is present.
     pub fn launches(&self) -> usize {
-        let matmuls = self.steps.iter().filter(|s| matches!(s, Step::Matmul(_))).count();
-        matmuls + self.kernels().count()
+        self.steps.iter().filter_map(Step::matmul).count() + self.kernels().count()
     }
 
     /// The same where all attention that may be one kernel is.
@@ -218,9 +214,10 @@ impl Plan {
         self.launches_where_fused() - of_products - of_maps
     }
 
-    /// The programs of kernels that do several steps.
-    pub fn programs_mut(&mut self) -> impl Iterator<Item = &mut Kernel> {
+    /// All its kernels, to be changed: those of steps, and the programs of those that do several steps.
+    pub fn kernels_mut(&mut self) -> impl Iterator<Item = &mut Kernel> {
+        let of_steps = self.steps.iter_mut().flat_map(Step::kernels_mut);
         let together = self.products.iter_mut().map(|products| &mut products.program);
-        self.fused.iter_mut().flat_map(Fused::programs_mut).chain(together)
+        of_steps.chain(self.fused.iter_mut().flat_map(Fused::programs_mut)).chain(together)
     }
 }

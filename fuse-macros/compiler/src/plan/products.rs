@@ -1,6 +1,6 @@
 //! Products that one kernel may make together.
 
-use super::{Kernel, LibForm, Matmul, Operand, Plan, Step};
+use super::{Kernel, LibForm, Matmul, Operand, Plan};
 use serde::{Deserialize, Serialize};
 
 /// Products of one left operand that one kernel of a GPU may make, as those of queries, keys and values, or of a gate and what
@@ -25,9 +25,9 @@ impl Products {
 
     /// The steps.
     pub fn steps<'p>(&self, plan: &'p Plan) -> impl Iterator<Item = &'p Matmul> + Clone {
-        plan.steps[self.first as usize..][..self.count as usize].iter().map(|step| match step {
-            Step::Matmul(matmul) => matmul,
-            Step::Kernel(_) => unreachable!("the scheduler lists products only where there are such steps"),
+        plan.steps[self.first as usize..][..self.count as usize].iter().map(|step| {
+            step.matmul()
+                .unwrap_or_else(|| unreachable!("the scheduler lists products only where there are such steps"))
         })
     }
 

@@ -15,6 +15,57 @@ pub enum Step {
     Matmul(Matmul),
 }
 
+impl Step {
+    /// The kernel, if it is one.
+    pub fn kernel(&self) -> Option<&Kernel> {
+        match self {
+            Step::Kernel(kernel) => Some(kernel),
+            Step::Matmul(_) => None,
+        }
+    }
+
+    /// The product, if it is one.
+    pub fn matmul(&self) -> Option<&Matmul> {
+        match self {
+            Step::Matmul(matmul) => Some(matmul),
+            Step::Kernel(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn matmul_mut(&mut self) -> Option<&mut Matmul> {
+        match self {
+            Step::Matmul(matmul) => Some(matmul),
+            Step::Kernel(_) => None,
+        }
+    }
+
+    /// What it computes: its kernel, or all that is done with a product.
+    pub fn program(&self) -> &Kernel {
+        match self {
+            Step::Kernel(kernel) => kernel,
+            Step::Matmul(matmul) => &matmul.epilogue,
+        }
+    }
+
+    /// The kernel that is launched where a library multiplies: of a product what is left of its epilogue.
+    pub fn rest(&self) -> Option<&Kernel> {
+        match self {
+            Step::Kernel(kernel) => Some(kernel),
+            Step::Matmul(matmul) => matmul.lib.rest.as_ref(),
+        }
+    }
+
+    /// All its kernels, to be changed.
+    pub fn kernels_mut(&mut self) -> impl Iterator<Item = &mut Kernel> {
+        let (program, rest) = match self {
+            Step::Kernel(kernel) => (kernel, None),
+            Step::Matmul(matmul) => (&mut matmul.epilogue, matmul.lib.rest.as_mut()),
+        };
+        std::iter::once(program).chain(rest)
+    }
+}
+
 /// A product of matrices with an epilogue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Matmul {
@@ -38,6 +89,13 @@ pub struct Matmul {
     pub epilogue: Kernel,
     /// How a library does the same.
     pub lib: LibForm,
+}
+
+impl Matmul {
+    /// What it reads beside its epilogue: both matrices, and the bias that a library adds.
+    pub fn operands(&self) -> impl Iterator<Item = &Operand> {
+        [&self.a, &self.b].into_iter().chain(&self.lib.bias)
+    }
 }
 
 /// A matmul as a library does it: the product with at most a bias and a relu, then the rest as a kernel.

@@ -16,7 +16,7 @@ pub fn verify(plan: &Plan) {
         match step {
             Step::Kernel(kernel) => verify_kernel(plan, kernel, &mut written),
             Step::Matmul(matmul) => {
-                for operand in [&matmul.a, &matmul.b].into_iter().chain(&matmul.lib.bias) {
+                for operand in matmul.operands() {
                     read(plan, &matmul.epilogue, operand.buf.0, &written);
                 }
                 verify_kernel(plan, &matmul.epilogue, &mut written.clone());

@@ -38,11 +38,11 @@ pub(super) fn moved(plan: &Plan, step: &Step) -> (String, String) {
             read.add(ty.dtype, ty.numel());
         }
     };
-    if let Step::Matmul(matmul) = step {
+    if let Some(matmul) = step.matmul() {
         whole(matmul.a.buf, &mut read);
         whole(matmul.b.buf, &mut read);
     }
-    let kernel = kernel_of(step);
+    let kernel = step.program();
     for leaf in &kernel.leaves {
         match (&leaf.source, leaf.indexed) {
             (LeafSource::Buf(buf), None) => whole(*buf, &mut read),
@@ -60,7 +60,7 @@ pub(super) fn moved(plan: &Plan, step: &Step) -> (String, String) {
 /// Bytes of results of the user's ops that never reach memory: each would be written once and read once.
 pub(super) fn saved(plan: &Plan) -> String {
     let mut traffic = Traffic::default();
-    for kernel in plan.steps.iter().map(kernel_of) {
+    for kernel in plan.steps.iter().map(Step::program) {
         for s in results(kernel) {
             let stmt = kernel.stmt(s);
             if kernel.stores.iter().all(|store| store.value != s) {
@@ -69,13 +69,6 @@ pub(super) fn saved(plan: &Plan) -> String {
         }
     }
     traffic.text(plan)
-}
-
-fn kernel_of(step: &Step) -> &Kernel {
-    match step {
-        Step::Kernel(kernel) => kernel,
-        Step::Matmul(matmul) => &matmul.epilogue,
-    }
 }
 
 /// The last statement of every op the user wrote; the ones before it are its inside.

@@ -214,14 +214,13 @@ fn on_a_processor(plan: &Plan, attention: &Attention) -> String {
 }
 
 fn step_report(plan: &Plan, step: &Step) -> KernelReport {
-    let (kernel, domain, program) = match step {
-        Step::Kernel(kernel) => (kernel, print::domain(plan, kernel), print::kernel(plan, kernel)),
-        Step::Matmul(matmul) => (&matmul.epilogue, print::product(plan, matmul), print::matmul(plan, matmul)),
+    let (domain, program, variants) = match step {
+        Step::Kernel(kernel) => (print::domain(plan, kernel), print::kernel(plan, kernel), Texts::most(kernel)),
+        Step::Matmul(matmul) => {
+            (print::product(plan, matmul), print::matmul(plan, matmul), Texts::most_of_product(matmul.dtype))
+        }
     };
-    let variants = match step {
-        Step::Kernel(kernel) => Texts::most(kernel),
-        Step::Matmul(matmul) => Texts::most_of_product(matmul.dtype),
-    };
+    let kernel = step.program();
     let mut ops: Vec<Place> = kernel.ops.iter().map(|p| place(plan, *p)).collect();
     ops.dedup();
     let (read, written) = bytes::moved(plan, step);

@@ -103,11 +103,7 @@ pub fn keep_apart(plan: &mut Plan, steps: Range<usize>) {
 
 /// The elementwise kernel that ends a step, where one does: it, or what follows the library's product.
 fn map_of(step: &Step) -> Option<&Kernel> {
-    let kernel = match step {
-        Step::Kernel(kernel) => Some(kernel),
-        Step::Matmul(matmul) => matmul.lib.rest.as_ref(),
-    };
-    kernel.filter(|kernel| kernel.kind == Kind::Map)
+    step.rest().filter(|kernel| kernel.kind == Kind::Map)
 }
 
 /// An elementwise kernel may write over a temporary it is the last to read, if every point reads only its own place.

@@ -45,8 +45,5 @@ fn joins(plan: &Plan, first: usize, count: usize) -> bool {
 }
 
 fn map_at(plan: &Plan, step: usize) -> Option<&Kernel> {
-    match plan.steps.get(step) {
-        Some(Step::Kernel(kernel)) => Some(kernel),
-        _ => None,
-    }
+    plan.steps.get(step).and_then(Step::kernel)
 }

@@ -23,7 +23,8 @@ mod together;
 mod views;
 
 use crate::graph::Graph;
-use crate::plan::Plan;
+use crate::plan::{Plan, Step};
+use crate::types::DType;
 
 /// What the scheduler may assume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -62,18 +63,12 @@ pub fn run(graph: &Graph, options: Options) -> Plan {
 /// Lets every kernel ask whether it has anything to do, unless there are products, which the library does not leave out.
 fn let_ask(plan: &mut Plan) {
     if plan.can_be_left_out() {
-        plan.steps.iter_mut().for_each(|step| {
-            if let crate::plan::Step::Kernel(kernel) = step {
-                kernel.asks = true;
-            }
-        });
+        plan.steps.iter_mut().flat_map(Step::kernels_mut).for_each(|kernel| kernel.asks = true);
     }
 }
 
 fn allow_tf32(plan: &mut Plan) {
-    for step in &mut plan.steps {
-        if let crate::plan::Step::Matmul(matmul) = step {
-            matmul.tf32 = matmul.dtype == crate::types::DType::F32;
-        }
+    for matmul in plan.steps.iter_mut().filter_map(Step::matmul_mut) {
+        matmul.tf32 = matmul.dtype == DType::F32;
     }
 }

@@ -48,17 +48,10 @@ pub fn list(mut plan: Plan) -> Plan {
     plan
 }
 
-fn product(step: &Step) -> Option<&Matmul> {
-    match step {
-        Step::Matmul(matmul) => Some(matmul),
-        Step::Kernel(_) => None,
-    }
-}
-
 /// Whether two steps are products of one left operand and of equal extents.
 fn are_siblings(plan: &Plan, one: usize, other: usize) -> bool {
     let of = |step: usize| {
-        let Matmul { a, batch, m, n, k, dtype, tf32, .. } = product(&plan.steps[step])?;
+        let Matmul { a, batch, m, n, k, dtype, tf32, .. } = plan.steps[step].matmul()?;
         // Of fp8 the template makes one product at a time.
         (*dtype != DType::F8E4M3).then_some((a, batch, m, n, k, dtype, tf32))
     };
@@ -72,7 +65,7 @@ fn may_move(plan: &Plan, from: usize, to: usize) -> bool {
     let is_apart = |other: &Step| {
         written(other).iter().all(|buf| !reads.contains(buf)) && touched(other).iter().all(|buf| !writes.contains(buf))
     };
-    let faults = product(step).is_some_and(|matmul| may_fault(&matmul.epilogue));
+    let faults = step.matmul().is_some_and(|matmul| may_fault(&matmul.epilogue));
     !faults
         && plan.steps[to..from].iter().all(is_apart)
         && ![to, from, from + 1].into_iter().any(|step| is_bound_to_rows(plan, step))
@@ -80,7 +73,7 @@ fn may_move(plan: &Plan, from: usize, to: usize) -> bool {
 
 /// Whether a step and the one before it are rows and a product of which one reads what the other makes.
 fn is_bound_to_rows(plan: &Plan, step: usize) -> bool {
-    let is_rows = |step: &Step| matches!(step, Step::Kernel(kernel) if kernel.kind == Kind::Row);
+    let is_rows = |step: &Step| step.kernel().is_some_and(|kernel| kernel.kind == Kind::Row);
     let Some([before, after]) = plan.steps.get(step - 1..=step) else { return false };
     (is_rows(before) || is_rows(after)) && written(before).iter().any(|buf| touched(after).contains(buf))
 }
@@ -115,7 +108,7 @@ struct Together<'p> {
 impl<'p> Together<'p> {
     /// With the product of the first step, if that is one.
     fn new(plan: &'p Plan, first: usize) -> Option<Self> {
-        let matmul = product(&plan.steps[first])?;
+        let matmul = plan.steps[first].matmul()?;
         let kernel = Kernel { leaves: vec![], stmts: vec![], stores: vec![], ops: vec![], ..matmul.epilogue.clone() };
         let (stored, written) = (BTreeMap::new(), vec![]);
         let mut together = Together { plan, first, count: 0, kernel, stored, written };
@@ -126,7 +119,7 @@ impl<'p> Together<'p> {
     /// Takes the next step, if it is a product of the same operand, and reads of what the others make only what is at hand.
     fn take(&mut self) -> Option<()> {
         let step = self.first + self.count as usize;
-        let matmul = product(self.plan.steps.get(step)?)?;
+        let matmul = self.plan.steps.get(step)?.matmul()?;
         let epilogue = &matmul.epilogue;
         let is_new = |buf: BufId| !self.written.contains(&buf);
         let fits = are_siblings(self.plan, self.first, step)

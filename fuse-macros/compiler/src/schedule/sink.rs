@@ -39,7 +39,7 @@ struct Sunk {
 
 impl Sunk {
     fn at(plan: &Plan, step: usize, joined: &[BufId]) -> Option<Sunk> {
-        let Step::Kernel(copy) = &plan.steps[step] else { return None };
+        let copy = plan.steps[step].kernel()?;
         let (from, views, to) = copied(copy).filter(|(.., to)| joined.contains(&to.buf))?;
         let buf = &plan.bufs[from.0 as usize];
         let mut others = touchers(plan, from).filter(|other| *other != step);
@@ -49,7 +49,7 @@ impl Sunk {
             && writer < step
             && writes_only(&plan.steps[writer], from);
         let back = undone(&buf.ty.dims, views).filter(|_| fits)?;
-        let by_library = matches!(&plan.steps[writer], Step::Matmul(matmul) if matmul.lib.product.buf == from);
+        let by_library = plan.steps[writer].matmul().is_some_and(|matmul| matmul.lib.product.buf == from);
         let turns = |view: &View| matches!(view, View::Permute(_)) && !keeps_rows(std::slice::from_ref(view));
         if by_library && back.iter().any(turns) {
             return None;
@@ -66,17 +66,13 @@ impl Sunk {
                 *operand = Operand { buf: self.to.buf, views: normal(&dims, &views) };
             }
         };
-        let in_kernel = |kernel: &mut Kernel| {
+        let step = &mut plan.steps[self.writer];
+        for kernel in step.kernels_mut() {
             kernel.stores.iter_mut().for_each(|store| move_to(&mut store.to));
             kernel.ops.extend(&self.ops);
-        };
-        match &mut plan.steps[self.writer] {
-            Step::Kernel(kernel) => in_kernel(kernel),
-            Step::Matmul(matmul) => {
-                move_to(&mut matmul.lib.product);
-                in_kernel(&mut matmul.epilogue);
-                matmul.lib.rest.iter_mut().for_each(in_kernel);
-            }
+        }
+        if let Some(matmul) = step.matmul_mut() {
+            move_to(&mut matmul.lib.product);
         }
     }
 }

@@ -37,7 +37,7 @@ pub fn run(mut plan: Plan) -> Plan {
 
 /// The steps of a way back in the order of the table, if a step makes the scores' gradient of one.
 fn steps_of(plan: &Plan, rows: usize) -> Option<[usize; STEPS]> {
-    let Step::Kernel(kernel) = &plan.steps[rows] else { return None };
+    let kernel = plan.steps[rows].kernel()?;
     let [store] = &kernel.stores[..] else { return None };
     if kernel.kind != Kind::Row {
         return None;
@@ -57,9 +57,9 @@ fn steps_of(plan: &Plan, rows: usize) -> Option<[usize; STEPS]> {
     let made_of_gradient =
         |&step: &usize| product(plan, step).is_some_and(|product| readers(plan, product.lib.product.buf) == [rows]);
     let weights_gradient = sources.iter().copied().find(made_of_gradient)?;
-    let softmax = |&step: &usize| matches!(&plan.steps[step], Step::Kernel(kernel) if kernel.kind == Kind::Row);
+    let softmax = |&step: &usize| plan.steps[step].kernel().is_some_and(|kernel| kernel.kind == Kind::Row);
     let softmax = sources.iter().copied().find(softmax)?;
-    let Step::Kernel(made) = &plan.steps[softmax] else { return None };
+    let made = plan.steps[softmax].kernel()?;
     let weights = |buf: BufId| writes(made, buf);
     // The product with the values reads them as they are; it may be missing, where all else is done again to walk back.
     let turns =
@@ -74,10 +74,7 @@ fn is_turned(operand: &Operand) -> bool {
 }
 
 fn product(plan: &Plan, step: usize) -> Option<&Matmul> {
-    match &plan.steps[step] {
-        Step::Matmul(matmul) => Some(matmul),
-        Step::Kernel(_) => None,
-    }
+    plan.steps[step].matmul()
 }
 
 fn writes(kernel: &Kernel, buf: BufId) -> bool {
@@ -195,14 +192,10 @@ fn each_view(plan: &mut Plan, mut f: impl FnMut(BufId, &mut Vec<View>)) {
         kernel.stores.iter_mut().for_each(|store| f(store.to.buf, &mut store.to.views));
     };
     for step in &mut plan.steps {
-        match step {
-            Step::Kernel(kernel) => in_kernel(kernel, &mut f),
-            Step::Matmul(matmul) => {
-                in_kernel(&mut matmul.epilogue, &mut f);
-                matmul.lib.rest.iter_mut().for_each(|rest| in_kernel(rest, &mut f));
-                let operands = [&mut matmul.a, &mut matmul.b, &mut matmul.lib.product];
-                operands.into_iter().chain(&mut matmul.lib.bias).for_each(|o| f(o.buf, &mut o.views));
-            }
+        step.kernels_mut().for_each(|kernel| in_kernel(kernel, &mut f));
+        if let Step::Matmul(matmul) = step {
+            let operands = [&mut matmul.a, &mut matmul.b, &mut matmul.lib.product];
+            operands.into_iter().chain(&mut matmul.lib.bias).for_each(|o| f(o.buf, &mut o.views));
         }
     }
     plan.outs.iter_mut().for_each(|out| f(out.buf, &mut out.views));

@@ -15,10 +15,7 @@ use scope::Scope;
 
 /// The kernels a processor runs, in the order of the steps; for a product of matrices it is the whole epilogue.
 pub fn kernels(plan: &Plan) -> impl Iterator<Item = &Kernel> {
-    plan.steps.iter().map(|step| match step {
-        Step::Kernel(kernel) => kernel,
-        Step::Matmul(matmul) => &matmul.epilogue,
-    })
+    plan.steps.iter().map(Step::program)
 }
 
 /// The items of a plan: one struct a kernel, generic over the element types the plan is generic over.

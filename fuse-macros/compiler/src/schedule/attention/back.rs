@@ -139,7 +139,7 @@ impl Back {
     /// What happens to a score, a weight and a score's gradient, if these are the gradients of the softmax.
     fn program(&self, plan: &Plan, fused: &Fused) -> Option<Found> {
         let weights = Weights::find(plan, fused.steps)?;
-        let Step::Kernel(kernel) = &plan.steps[self.first + 2] else { return None };
+        let kernel = plan.steps[self.first + 2].kernel()?;
         let rows = Side { kernel };
         let slope = kernel.ids().find(|s| self.is_slope(&weights, rows, *s))?;
         let (.., result) = fused.parts(plan);
@@ -221,7 +221,7 @@ fn canonical(plan: &Plan, operand: &Operand) -> Operand {
 fn keep_alive(plan: &mut Plan, fused: &Fused, end: u32) {
     let Some(back) = &fused.back else { return };
     let (scores, _, result) = fused.parts(plan);
-    let Step::Matmul(of_weights) = &plan.steps[back.first as usize + 1] else { return };
+    let (_, of_weights, ..) = back.steps(plan);
     let leaves = back.of_keys.leaves.iter().filter_map(|leaf| match leaf.source {
         LeafSource::Buf(buf) if !back.of_keys.stores.iter().any(|store| store.to.buf == buf) => Some(buf),
         _ => None,
