@@ -7,7 +7,7 @@ use super::views::view;
 use crate::device::Device;
 use crate::error::Result;
 use crate::raw::RawTensor;
-use fuse_compiler::plan::{BufClass, BufId, Kernel, Kind, LeafSource, Level, Operand, Phases, Plan, Store, abi};
+use fuse_compiler::plan::{BufClass, BufId, Kernel, Kind, Operand, Phases, Plan, Store, abi};
 
 /// The buffers of a plan during one call. Memory is taken when a step first touches a buffer and let go after the last
 /// step that does, so that later temporaries take it over from the allocator.
@@ -157,7 +157,7 @@ impl<'a> Buffers<'a> {
         let fitting = |buf: &BufId| {
             let held = self.held[buf.0 as usize].as_ref()?;
             let same = (held.dtype(), held.shape()) == (dtype, extents);
-            if same { Some(held.clone()) } else { held.recast(dtype, extents).filter(|_| !reads(kernel, *buf)) }
+            if same { Some(held.clone()) } else { held.recast(dtype, extents).filter(|_| !kernel.reads(*buf)) }
         };
         let (found, tensor) = self.givers.iter().enumerate().find_map(|(k, buf)| Some((k, fitting(buf)?)))?;
         self.givers.swap_remove(found);
@@ -167,10 +167,10 @@ impl<'a> Buffers<'a> {
 
 /// Whether a kernel has no use for a buffer but to read each element where it writes one.
 fn reads_in_place(kernel: &Kernel, buf: BufId, once: bool) -> bool {
-    let mut leaves = kernel.leaves.iter().filter(|leaf| leaf.source == LeafSource::Buf(buf));
+    let mut leaves = kernel.leaves.iter().filter(|leaf| leaf.buf() == Some(buf));
     match (leaves.next(), leaves.next()) {
         (None, _) => true,
-        (Some(leaf), None) => once && leaf.views.is_empty() && leaf.level == Level::Elem,
+        (Some(leaf), None) => once && leaf.is_in_place(),
         _ => false,
     }
 }
@@ -178,8 +178,4 @@ fn reads_in_place(kernel: &Kernel, buf: BufId, once: bool) -> bool {
 /// Whether the threads of a GPU read each element of a row once, and before they write what becomes of it.
 fn is_walked_once(kernel: &Kernel) -> bool {
     kernel.kind == Kind::Row && Phases::of(kernel).walks.len() == 1
-}
-
-fn reads(kernel: &Kernel, buf: BufId) -> bool {
-    kernel.leaves.iter().any(|leaf| leaf.source == LeafSource::Buf(buf))
 }

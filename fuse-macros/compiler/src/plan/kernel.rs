@@ -148,6 +148,21 @@ pub struct Scatter {
     pub add: bool,
 }
 
+impl Leaf {
+    /// The buffer that values come from, if they come from one.
+    pub fn buf(&self) -> Option<BufId> {
+        match self.source {
+            LeafSource::Buf(buf) => Some(buf),
+            LeafSource::Index(_) => None,
+        }
+    }
+
+    /// Whether every point reads the element in its own place.
+    pub fn is_in_place(&self) -> bool {
+        self.views.is_empty() && self.level == Level::Elem && self.indexed.is_none()
+    }
+}
+
 impl Expr {
     /// The statements an expression reads.
     pub fn operands(&self) -> Vec<StmtId> {
@@ -163,6 +178,26 @@ impl Expr {
 }
 
 impl Kernel {
+    /// The buffers it reads, those that several leaves read several times.
+    pub fn read(&self) -> impl Iterator<Item = BufId> {
+        self.leaves.iter().filter_map(Leaf::buf)
+    }
+
+    /// The buffers it writes.
+    pub fn written(&self) -> impl Iterator<Item = BufId> {
+        self.stores.iter().map(|store| store.to.buf)
+    }
+
+    /// Whether it reads a buffer.
+    pub fn reads(&self, buf: BufId) -> bool {
+        self.read().any(|read| read == buf)
+    }
+
+    /// Whether it writes a buffer.
+    pub fn writes(&self, buf: BufId) -> bool {
+        self.written().any(|written| written == buf)
+    }
+
     /// The order its statements run in.
     pub fn phases(&self) -> Phases {
         Phases::of(self)

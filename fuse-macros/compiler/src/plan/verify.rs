@@ -1,8 +1,7 @@
 //! What must hold of every plan. A broken plan is a mistake of ours, so the checks panic with the kernel around the fault.
 
 use super::{
-    Attention, BufClass, BufId, Expr, Kernel, Kind, LeafSource, Level, Maps, Matmul, Operand, Plan, Products, Step,
-    StmtId, print,
+    Attention, BufClass, BufId, Expr, Kernel, Kind, Level, Maps, Matmul, Operand, Plan, Products, Step, StmtId, print,
 };
 use crate::op::Literal;
 
@@ -24,7 +23,7 @@ pub fn verify(plan: &Plan) {
                 if let Some(rest) = &matmul.lib.rest {
                     verify_kernel(plan, rest, &mut written);
                 }
-                matmul.epilogue.stores.iter().for_each(|s| written[s.to.buf.0 as usize] = true);
+                matmul.epilogue.written().for_each(|buf| written[buf.0 as usize] = true);
             }
         }
     }
@@ -32,8 +31,7 @@ pub fn verify(plan: &Plan) {
     plan.fused.iter().for_each(|fused| verify_attention(plan, &fused.steps, fused.parts(plan)));
     for back in plan.fused.iter().filter_map(|fused| fused.back.as_ref()) {
         let (_, _, rows, ..) = back.steps(plan);
-        let stores = rows.stores.iter().any(|store| store.to.buf == back.of_scores);
-        check(plan, rows, stores, "a gradient of scores that the rows do not store");
+        check(plan, rows, rows.writes(back.of_scores), "a gradient of scores that the rows do not store");
         let holes = back.of_keys.stores.len() >= 2 && back.of_keys.stmts == back.of_queries.stmts;
         check(plan, &back.of_keys, holes, "kernels back that do not run one program");
     }
@@ -52,21 +50,17 @@ pub fn verify(plan: &Plan) {
 /// No map of a launch touches what another one writes.
 fn verify_maps(plan: &Plan, maps: &Maps) {
     for (n, kernel) in maps.steps(plan).enumerate() {
-        let has = |other: &Kernel, buf: BufId| {
-            let reads = other.leaves.iter().any(|leaf| leaf.source == LeafSource::Buf(buf));
-            reads || other.stores.iter().any(|store| store.to.buf == buf)
-        };
+        let has = |other: &Kernel, buf: BufId| other.reads(buf) || other.writes(buf);
         let mut others = maps.steps(plan).enumerate().filter(|(k, _)| *k != n).map(|(_, other)| other);
-        let alone = others.all(|other| !kernel.stores.iter().any(|store| has(other, store.to.buf)));
+        let alone = others.all(|other| !kernel.written().any(|buf| has(other, buf)));
         check(plan, kernel, kernel.kind == Kind::Map && alone, "a map that others of its launch have to wait for");
     }
 }
 
 fn verify_attention(plan: &Plan, attention: &Attention, parts: (&Matmul, &Kernel, &Matmul)) {
     let (scores, weights, values) = parts;
-    let stores = |kernel: &Kernel, buf: BufId| kernel.stores.iter().any(|store| store.to.buf == buf);
-    check(plan, weights, stores(&scores.epilogue, attention.scores), "scores that the first product does not store");
-    check(plan, weights, stores(weights, attention.weights), "weights that the rows do not store");
+    check(plan, weights, scores.epilogue.writes(attention.scores), "scores that the first product does not store");
+    check(plan, weights, weights.writes(attention.weights), "weights that the rows do not store");
     check(plan, weights, values.a.buf == attention.weights, "weights that the second product does not read");
     for buf in [attention.scores, attention.weights] {
         check(
@@ -79,11 +73,7 @@ fn verify_attention(plan: &Plan, attention: &Attention, parts: (&Matmul, &Kernel
 }
 
 fn verify_kernel(plan: &Plan, kernel: &Kernel, written: &mut [bool]) {
-    for leaf in &kernel.leaves {
-        if let LeafSource::Buf(buf) = leaf.source {
-            read(plan, kernel, buf.0, written);
-        }
-    }
+    kernel.read().for_each(|buf| read(plan, kernel, buf.0, written));
     kernel.ids().for_each(|s| verify_stmt(plan, kernel, s));
     for store in &kernel.stores {
         for used in kernel.store_operands(store) {

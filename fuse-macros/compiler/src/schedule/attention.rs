@@ -10,9 +10,7 @@ mod program;
 mod side;
 
 use super::buffers::takes_no_memory;
-use crate::plan::{
-    Attention, BufClass, BufId, Fused, Kernel, Kind, Leaf, LeafSource, Level, Matmul, Plan, Step, Store,
-};
+use crate::plan::{Attention, BufClass, BufId, Fused, Kernel, Kind, Leaf, Level, Matmul, Plan, Step, Store};
 use crate::types::Dim;
 
 /// Lists what attention a plan has.
@@ -48,8 +46,7 @@ fn weights(plan: &Plan, first: usize, weights: BufId) -> Option<Attention> {
     let [store] = &scores.epilogue.stores[..] else { return None };
     let buf = store.to.buf;
     let plain = |store: &Store| store.to.views.is_empty() && store.scatter.is_none();
-    let stored = rows.stores.iter().any(|store| store.to.buf == weights);
-    let fits = stored && plain(store) && rows.stores.iter().all(plain) && reads_by_row(rows, buf);
+    let fits = rows.writes(weights) && plain(store) && rows.stores.iter().all(plain) && reads_by_row(rows, buf);
     fits.then_some(Attention { first: first as u32, scores: buf, weights })
 }
 
@@ -60,12 +57,11 @@ fn three(plan: &Plan, first: usize) -> Option<(&Matmul, &Kernel, &Matmul)> {
     };
     let extents = [scores.batch.as_slice(), &[scores.m.clone(), scores.n.clone()]].concat();
     let of_product = [values.batch.as_slice(), &[values.m.clone(), values.k.clone()]].concat();
-    let reads_only_as_operand = !values.epilogue.leaves.iter().any(|leaf| leaf.source == LeafSource::Buf(values.a.buf));
     let fits = extents == of_product
         && scores.dtype == values.dtype
         && values.a.views.is_empty()
         && values.b.buf != values.a.buf
-        && reads_only_as_operand
+        && !values.epilogue.reads(values.a.buf)
         && is_by_row(weights, &extents);
     fits.then_some((scores, weights, values))
 }
@@ -97,7 +93,6 @@ fn is_between(plan: &Plan, store: &Store, step: u32) -> bool {
 
 /// Whether a kernel reads a buffer, and only where it is.
 fn reads_by_row(kernel: &Kernel, buf: BufId) -> bool {
-    let in_place = |leaf: &Leaf| leaf.views.is_empty() && leaf.level == Level::Elem && leaf.indexed.is_none();
-    let mut leaves = kernel.leaves.iter().filter(|leaf| leaf.source == LeafSource::Buf(buf)).peekable();
-    leaves.peek().is_some() && leaves.all(in_place)
+    let mut leaves = kernel.leaves.iter().filter(|leaf| leaf.buf() == Some(buf));
+    kernel.reads(buf) && leaves.all(Leaf::is_in_place)
 }

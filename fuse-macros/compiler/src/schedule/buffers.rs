@@ -1,6 +1,6 @@
 //! When buffers live, and which may take the memory of another.
 
-use crate::plan::{Buf, BufClass, BufId, Kernel, Kind, Leaf, LeafSource, Level, Plan, Step};
+use crate::plan::{Buf, BufClass, BufId, Kernel, Kind, Leaf, Plan, Step};
 use std::ops::Range;
 
 /// Fills in live ranges and donors.
@@ -34,52 +34,28 @@ pub fn touchers(plan: &Plan, buf: BufId) -> impl Iterator<Item = usize> {
 
 /// The buffers that a step writes.
 pub fn written(step: &Step) -> Vec<BufId> {
-    let of = |kernel: &Kernel| kernel.stores.iter().map(|store| store.to.buf).collect::<Vec<_>>();
-    match step {
-        Step::Kernel(kernel) => of(kernel),
-        Step::Matmul(matmul) => [of(&matmul.epilogue), vec![matmul.lib.product.buf]].concat(),
-    }
+    step.program().written().chain(step.matmul().map(|matmul| matmul.lib.product.buf)).collect()
 }
 
 /// The buffers that a step reads.
 pub fn read(step: &Step) -> Vec<BufId> {
-    let of = |kernel: &Kernel| {
-        let buf = |leaf: &Leaf| if let LeafSource::Buf(buf) = leaf.source { Some(buf) } else { None };
-        kernel.leaves.iter().filter_map(buf).collect::<Vec<_>>()
-    };
-    match step {
-        Step::Kernel(kernel) => of(kernel),
-        Step::Matmul(matmul) => [of(&matmul.epilogue), multiplied(step)].concat(),
-    }
+    step.program().read().chain(multiplied(step)).collect()
 }
 
 /// The matrices that a step multiplies: a kernel of ours reads them while it writes.
-fn multiplied(step: &Step) -> Vec<BufId> {
-    match step {
-        Step::Kernel(_) => vec![],
-        Step::Matmul(matmul) => vec![matmul.a.buf, matmul.b.buf],
-    }
+fn multiplied(step: &Step) -> impl Iterator<Item = BufId> {
+    step.matmul().into_iter().flat_map(|matmul| [matmul.a.buf, matmul.b.buf])
 }
 
-/// The buffers that a step has to do with.
+/// The buffers that a step has to do with. What a library does of it has to do with no others.
 pub fn touched(step: &Step) -> Vec<BufId> {
-    let of = |kernel: &Kernel| {
-        let leaves = kernel.leaves.iter().filter_map(|l| match l.source {
-            LeafSource::Buf(buf) => Some(buf),
-            LeafSource::Index(_) => None,
-        });
-        leaves.chain(kernel.stores.iter().map(|s| s.to.buf)).collect::<Vec<_>>()
-    };
-    match step {
-        Step::Kernel(kernel) => of(kernel),
-        Step::Matmul(m) => {
-            let mut bufs = of(&m.epilogue);
-            bufs.extend(m.lib.rest.iter().flat_map(of));
-            bufs.extend([m.a.buf, m.b.buf, m.lib.product.buf]);
-            bufs.extend(m.lib.bias.iter().map(|b| b.buf));
-            bufs
-        }
-    }
+    [read(step), written(step)].concat()
+}
+
+/// Whether neither of two steps writes what the other has to do with.
+pub fn are_independent(one: &Step, other: &Step) -> bool {
+    let leaves_alone = |writer: &Step, touched: &[BufId]| written(writer).iter().all(|buf| !touched.contains(buf));
+    leaves_alone(one, &touched(other)) && leaves_alone(other, &touched(one))
 }
 
 /// Whether a buffer takes its memory from none that an earlier step has filled.
@@ -109,19 +85,16 @@ fn map_of(step: &Step) -> Option<&Kernel> {
 /// An elementwise kernel may write over a temporary it is the last to read, if every point reads only its own place.
 fn donate(plan: &mut Plan, step: u32) {
     let Some(kernel) = map_of(&plan.steps[step as usize]).cloned() else { return };
-    let multiplied = multiplied(&plan.steps[step as usize]);
+    let multiplied: Vec<BufId> = multiplied(&plan.steps[step as usize]).collect();
     let mut given: Vec<BufId> = Vec::new();
     for store in kernel.stores.iter().filter(|s| s.to.views.is_empty()) {
         let to = store.to.buf;
-        let donor = kernel.leaves.iter().find_map(|leaf| match leaf.source {
-            LeafSource::Buf(from) if leaf.views.is_empty() && leaf.level == Level::Elem => {
-                let (old, new) = (&plan.bufs[from.0 as usize], &plan.bufs[to.0 as usize]);
-                let dies = old.class == BufClass::Temp && old.live.1 == step && new.live.0 == step;
-                let read_once = kernel.leaves.iter().filter(|l| l.source == leaf.source).count() == 1;
-                let is_free = !given.contains(&from) && !multiplied.contains(&from);
-                (dies && read_once && old.ty == new.ty && is_free).then_some(from)
-            }
-            _ => None,
+        let donor = kernel.leaves.iter().filter(|leaf| leaf.is_in_place()).filter_map(Leaf::buf).find(|from| {
+            let (old, new) = (&plan.bufs[from.0 as usize], &plan.bufs[to.0 as usize]);
+            let dies = old.class == BufClass::Temp && old.live.1 == step && new.live.0 == step;
+            let read_once = kernel.read().filter(|read| read == from).count() == 1;
+            let is_free = !given.contains(from) && !multiplied.contains(from);
+            dies && read_once && old.ty == new.ty && is_free
         });
         if let Some(donor) = donor {
             given.push(donor);

@@ -3,9 +3,9 @@
 //! It comes last, since it only describes what has been scheduled. Nothing is moved for it: what lies between two maps may need the
 //! memory that one of them would hold longer.
 
-use super::buffers::{keep_apart, read, touched, written};
+use super::buffers::{are_independent, keep_apart};
 use crate::plan::abi::maps::{fit, may_share};
-use crate::plan::{Kernel, Maps, Plan, Step};
+use crate::plan::{Maps, Plan, Step};
 
 /// Lists them.
 pub fn list(mut plan: Plan) -> Plan {
@@ -34,16 +34,9 @@ fn count(plan: &Plan, first: usize) -> usize {
 
 /// Whether a map may run beside so many before it.
 fn joins(plan: &Plan, first: usize, count: usize) -> bool {
-    let Some(kernel) = map_at(plan, first + count).filter(|kernel| may_share(kernel)) else { return false };
-    let before = &plan.steps[first..first + count];
-    let (touched, writes) = (touched(&plan.steps[first + count]), written(&plan.steps[first + count]));
-    let is_apart = |other: &Step| {
-        written(other).iter().all(|buf| !touched.contains(buf)) && read(other).iter().all(|buf| !writes.contains(buf))
-    };
-    let all = (first..first + count).filter_map(|step| map_at(plan, step)).chain([kernel]);
-    fit(all) && before.iter().all(is_apart)
-}
-
-fn map_at(plan: &Plan, step: usize) -> Option<&Kernel> {
-    plan.steps.get(step).and_then(Step::kernel)
+    let step = plan.steps.get(first + count).and_then(Step::kernel);
+    let Some(kernel) = step.filter(|kernel| may_share(kernel)) else { return false };
+    let (before, step) = (&plan.steps[first..first + count], &plan.steps[first + count]);
+    let all = before.iter().filter_map(Step::kernel).chain([kernel]);
+    fit(all) && before.iter().all(|other| are_independent(other, step))
 }

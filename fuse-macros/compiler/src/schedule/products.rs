@@ -3,10 +3,10 @@
 //! Queries, keys and values are products of the same rows, and so are a gate and what goes through it, and on the way back the
 //! gradients of their weights. Listing comes last, since it only describes what has been scheduled.
 
-use super::buffers::{keep_apart, touched, touchers, written};
+use super::buffers::{are_independent, keep_apart, touched, touchers, written};
 use crate::plan::abi::may_fault;
 use crate::plan::{
-    BufClass, BufId, Expr, FusedBack, Kernel, Kind, Leaf, LeafSource, Level, Matmul, Plan, Products, Step, Stmt, StmtId,
+    BufClass, BufId, Expr, FusedBack, Kernel, Kind, Leaf, Level, Matmul, Plan, Products, Step, Stmt, StmtId,
 };
 use crate::types::DType;
 use std::collections::BTreeMap;
@@ -61,13 +61,9 @@ fn are_siblings(plan: &Plan, one: usize, other: usize) -> bool {
 /// Whether a step may run before those from `to` on that stand before it, and no attention is torn apart by that.
 fn may_move(plan: &Plan, from: usize, to: usize) -> bool {
     let step = &plan.steps[from];
-    let (reads, writes) = (touched(step), written(step));
-    let is_apart = |other: &Step| {
-        written(other).iter().all(|buf| !reads.contains(buf)) && touched(other).iter().all(|buf| !writes.contains(buf))
-    };
     let faults = step.matmul().is_some_and(|matmul| may_fault(&matmul.epilogue));
     !faults
-        && plan.steps[to..from].iter().all(is_apart)
+        && plan.steps[to..from].iter().all(|other| are_independent(other, step))
         && ![to, from, from + 1].into_iter().any(|step| is_bound_to_rows(plan, step))
 }
 
@@ -137,14 +133,12 @@ impl<'p> Together<'p> {
 
     /// What has been stored in the place of a leaf.
     fn at_hand(&self, leaf: &Leaf) -> Option<StmtId> {
-        let LeafSource::Buf(buf) = leaf.source else { return None };
-        let in_place = leaf.views.is_empty() && leaf.level == Level::Elem && leaf.indexed.is_none();
-        self.stored.get(&buf).copied().filter(|_| in_place)
+        let stored = self.stored.get(&leaf.buf()?)?;
+        leaf.is_in_place().then_some(*stored)
     }
 
     fn can_read(&self, leaf: &Leaf) -> bool {
-        let is_new = |buf: &BufId| !self.written.contains(buf);
-        self.at_hand(leaf).is_some() || !matches!(&leaf.source, LeafSource::Buf(buf) if !is_new(buf))
+        self.at_hand(leaf).is_some() || leaf.buf().is_none_or(|buf| !self.written.contains(&buf))
     }
 
     /// Appends what follows one more product.

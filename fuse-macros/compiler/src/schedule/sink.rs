@@ -8,7 +8,7 @@ use super::buffers::touchers;
 use super::frame::dims_after;
 use super::matmul::keeps_rows;
 use super::views::{inverse, normal};
-use crate::plan::{BufClass, BufId, Expr, Kernel, Kind, LeafSource, Level, Operand, Plan, Step, View};
+use crate::plan::{BufClass, BufId, Expr, Kernel, Kind, Level, Operand, Plan, Step, View};
 use crate::types::Dim;
 
 /// Drops the copies to these buffers, whose parts do not overlap, that their operands can do without.
@@ -80,19 +80,18 @@ impl Sunk {
 /// What a kernel that only copies reads and writes.
 fn copied(kernel: &Kernel) -> Option<(BufId, &[View], &Operand)> {
     let ([leaf], [stmt], [store]) = (&kernel.leaves[..], &kernel.stmts[..], &kernel.stores[..]) else { return None };
-    let LeafSource::Buf(from) = leaf.source else { return None };
     let is_copy = kernel.kind == Kind::Map
         && stmt.expr == Expr::Load(0)
         && leaf.level == Level::Elem
         && leaf.indexed.is_none()
         && store.scatter.is_none();
-    is_copy.then_some((from, &leaf.views, &store.to))
+    leaf.buf().filter(|_| is_copy).map(|from| (from, leaf.views.as_slice(), &store.to))
 }
 
 /// Whether a step writes a buffer and does not read it, other than behind a product by the library.
 fn writes_only(step: &Step, buf: BufId) -> bool {
-    let reads = |kernel: &Kernel| kernel.leaves.iter().any(|leaf| leaf.source == LeafSource::Buf(buf));
-    let writes = |kernel: &Kernel| kernel.stores.iter().filter(|store| store.to.buf == buf).count();
+    let reads = |kernel: &Kernel| kernel.reads(buf);
+    let writes = |kernel: &Kernel| kernel.written().filter(|written| *written == buf).count();
     match step {
         Step::Kernel(kernel) => {
             !reads(kernel) && writes(kernel) == 1 && kernel.stores.iter().all(|s| s.scatter.is_none())

@@ -12,10 +12,10 @@
 //!
 //! The values' gradient comes first, since the weights are not read again behind the rows.
 
-use super::buffers::{touched, touchers};
+use super::buffers::{touched, touchers, written};
 use super::frame::dims_after;
 use super::views::{inverse, normal};
-use crate::plan::{BufId, Expr, FusedBack, Kernel, Kind, LeafSource, Matmul, Operand, Plan, Step, View};
+use crate::plan::{BufId, Expr, FusedBack, Kernel, Kind, Matmul, Operand, Plan, Step, View};
 
 /// How many steps it is.
 pub const STEPS: usize = FusedBack::STEPS;
@@ -49,22 +49,17 @@ fn steps_of(plan: &Plan, rows: usize) -> Option<[usize; STEPS]> {
     let (queries, keys) = if reads_first(one) { (one, other) } else { (other, one) };
     product(plan, queries)?;
     product(plan, keys)?;
-    let loads = kernel.leaves.iter().filter_map(|leaf| match leaf.source {
-        LeafSource::Buf(buf) => Some(buf),
-        LeafSource::Index(_) => None,
-    });
-    let sources: Vec<usize> = loads.filter_map(|buf| writer(plan, buf)).collect();
+    let sources: Vec<usize> = kernel.read().filter_map(|buf| writer(plan, buf)).collect();
     let made_of_gradient =
         |&step: &usize| product(plan, step).is_some_and(|product| readers(plan, product.lib.product.buf) == [rows]);
     let weights_gradient = sources.iter().copied().find(made_of_gradient)?;
     let softmax = |&step: &usize| plan.steps[step].kernel().is_some_and(|kernel| kernel.kind == Kind::Row);
     let softmax = sources.iter().copied().find(softmax)?;
     let made = plan.steps[softmax].kernel()?;
-    let weights = |buf: BufId| writes(made, buf);
     // The product with the values reads them as they are; it may be missing, where all else is done again to walk back.
     let turns =
-        |&step: &usize| product(plan, step).is_some_and(|product| weights(product.a.buf) && is_turned(&product.a));
-    let values = made.stores.iter().flat_map(|store| readers(plan, store.to.buf)).find(turns)?;
+        |&step: &usize| product(plan, step).is_some_and(|product| made.writes(product.a.buf) && is_turned(&product.a));
+    let values = made.written().flat_map(|buf| readers(plan, buf)).find(turns)?;
     Some([values, weights_gradient, rows, queries, keys])
 }
 
@@ -77,25 +72,14 @@ fn product(plan: &Plan, step: usize) -> Option<&Matmul> {
     plan.steps[step].matmul()
 }
 
-fn writes(kernel: &Kernel, buf: BufId) -> bool {
-    kernel.stores.iter().any(|store| store.to.buf == buf)
-}
-
-fn step_writes(step: &Step, buf: BufId) -> bool {
-    match step {
-        Step::Kernel(kernel) => writes(kernel, buf),
-        Step::Matmul(matmul) => matmul.lib.product.buf == buf || writes(&matmul.epilogue, buf),
-    }
-}
-
 /// The step that writes a buffer.
 fn writer(plan: &Plan, buf: BufId) -> Option<usize> {
-    plan.steps.iter().position(|step| step_writes(step, buf))
+    plan.steps.iter().position(|step| written(step).contains(&buf))
 }
 
 /// The steps that read a buffer others have written.
 fn readers(plan: &Plan, buf: BufId) -> Vec<usize> {
-    touchers(plan, buf).filter(|step| !step_writes(&plan.steps[*step], buf)).collect()
+    touchers(plan, buf).filter(|step| !written(&plan.steps[*step]).contains(&buf)).collect()
 }
 
 /// Whether all that these steps read is there before the first of them, or made by one of them.
@@ -185,7 +169,7 @@ fn lay_out(plan: &mut Plan, buf: BufId, order: &[u32]) {
 fn each_view(plan: &mut Plan, mut f: impl FnMut(BufId, &mut Vec<View>)) {
     let in_kernel = |kernel: &mut Kernel, f: &mut dyn FnMut(BufId, &mut Vec<View>)| {
         for leaf in &mut kernel.leaves {
-            if let LeafSource::Buf(buf) = leaf.source {
+            if let Some(buf) = leaf.buf() {
                 f(buf, &mut leaf.views);
             }
         }

@@ -16,7 +16,7 @@ use crate::exec::buffers::Buffers;
 use crate::exec::symbols::Sizes;
 use crate::rt::{CallFacts, DynBody, level};
 use crate::storage::CpuBuffer;
-use fuse_compiler::plan::{Attention, BufId, Expr, Kernel, LeafSource, Matmul, Plan};
+use fuse_compiler::plan::{Attention, BufId, Expr, Kernel, Matmul, Plan};
 use fuse_compiler::types::DType;
 use half::{bf16, f16};
 
@@ -85,9 +85,8 @@ impl<'a> Rows<'a> {
         let mut bind = |kernel: &Kernel, k: usize| bind(kernel, buffers, sizes, parts.facts[k], false);
         let mut launches = [bind(&first.epilogue, 0)?, bind(between, 1)?, bind(&last.epilogue, 2)?];
         let stores = [store_to(&first.epilogue, parts.attention.scores), store_to(between, parts.attention.weights)];
-        let source = LeafSource::Buf(parts.attention.scores);
-        let readers: Vec<usize> =
-            (0..between.leaves.len()).filter(|&leaf| between.leaves[leaf].source == source).collect();
+        let reads_scores = |&leaf: &usize| between.leaves[leaf].buf() == Some(parts.attention.scores);
+        let readers: Vec<usize> = (0..between.leaves.len()).filter(reads_scores).collect();
         let extents = [scores.batch, scores.m, scores.n];
         launches[0].stores[stores[0]].make_dense(&extents, 0);
         launches[1].stores[stores[1]].make_dense(&extents, 2);

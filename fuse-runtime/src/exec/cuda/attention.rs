@@ -208,7 +208,7 @@ fn operands<'p>(plan: &'p Plan, fused: &'p Fused, part: Part) -> (Vec<(&'p Opera
 /// Binds the program of a kernel. What it stores is stored nowhere, and read nowhere.
 fn bind_program(call: &CudaCall<'_>, fused: &Fused, part: Part, buffers: &mut Buffers<'_>) -> Result<Bound> {
     let program = part.program(fused);
-    let mut nowhere: Vec<BufId> = program.stores.iter().map(|store| store.to.buf).collect();
+    let mut nowhere: Vec<BufId> = program.written().collect();
     nowhere.dedup();
     nowhere.iter().try_for_each(|buf| buffers.stand_in(*buf))?;
     let bound = bind(program, buffers, call.sizes);

@@ -3,7 +3,7 @@
 use super::variant::step;
 use super::warps::{Warps, has_few_rows};
 use super::{Access, Arg, BATCH_AXES, Geometry, Launch, PARTS, Target, Variant, Walk, arguments, ceil_div};
-use crate::plan::{Expr, Fused, Kernel, LeafSource, Level, Plan, StmtId};
+use crate::plan::{Expr, Fused, Kernel, Level, Plan, StmtId};
 use crate::types::{DType, Dim};
 use serde::{Deserialize, Serialize};
 
@@ -169,8 +169,7 @@ pub fn is_given_value(program: &Kernel, value: StmtId) -> bool {
 
 /// Whether a leaf of a program is a value that the kernel gives it: it reads what is stored nowhere.
 pub fn is_given(program: &Kernel, leaf: usize) -> bool {
-    let source = &program.leaves[leaf].source;
-    program.stores.iter().any(|store| *source == LeafSource::Buf(store.to.buf))
+    program.leaves[leaf].buf().is_some_and(|buf| program.writes(buf))
 }
 
 impl Variant {

@@ -1,7 +1,7 @@
 //! The axes a kernel runs over and how its operands are walked, as the layouts of a call give them.
 
 use super::ceil_div;
-use crate::plan::{Kernel, Kind, Leaf, LeafSource, Level, View};
+use crate::plan::{Kernel, Kind, Leaf, Level, View};
 
 /// Points of a tile along each of its two axes.
 const TILES: [u32; 2] = [64, 32];
@@ -151,6 +151,6 @@ impl Access {
 /// Whether a leaf is read through a written transposition, so that the text has a body that turns tiles.
 pub fn is_turnable(kernel: &Kernel, leaf: &Leaf) -> bool {
     let permuted = leaf.views.iter().any(|v| matches!(v, View::Permute(_)));
-    let plain = matches!(leaf.source, LeafSource::Buf(_)) && leaf.indexed.is_none() && leaf.level == Level::Elem;
+    let plain = leaf.buf().is_some() && leaf.indexed.is_none() && leaf.level == Level::Elem;
     kernel.kind == Kind::Map && permuted && plain
 }

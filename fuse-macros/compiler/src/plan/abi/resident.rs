@@ -3,7 +3,7 @@
 use super::geometry::Geometry;
 use super::walk::{BLOCK, LANES, Walk};
 use super::{Step, accumulator_bytes, ceil_div};
-use crate::plan::{Expr, Kernel, LeafSource, Level, Phase, Phases};
+use crate::plan::{Expr, Kernel, Level, Phase, Phases};
 
 /// Threads of a block: a barrier is cheap among them, and each may have many registers.
 const TEAM: u32 = 512;
@@ -34,7 +34,7 @@ pub fn resident_leaves(kernel: &Kernel) -> Vec<usize> {
     let first = phases.walks.first().map_or(&[][..], |walk| &walk.fresh);
     let kept = |leaf: usize| {
         let leaf = &kernel.leaves[leaf];
-        leaf.level == Level::Elem && leaf.indexed.is_none() && matches!(leaf.source, LeafSource::Buf(_))
+        leaf.level == Level::Elem && leaf.indexed.is_none() && leaf.buf().is_some()
     };
     let read = first.iter().filter_map(|s| match kernel.stmt(*s).expr {
         Expr::Load(leaf) => Some(leaf as usize).filter(|leaf| kept(*leaf)),

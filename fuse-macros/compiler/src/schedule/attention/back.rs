@@ -8,8 +8,7 @@ use super::program::Program;
 use super::side::Side;
 use crate::op::{Op, Reduction};
 use crate::plan::{
-    Buf, BufClass, BufId, Expr, Fused, FusedBack, FusedDrops, Kernel, LeafSource, Operand, Plan, Step, Stmt, StmtId,
-    View, abi,
+    Buf, BufClass, BufId, Expr, Fused, FusedBack, FusedDrops, Kernel, Operand, Plan, Step, Stmt, StmtId, View, abi,
 };
 use crate::schedule::buffers::{takes_no_memory, touchers};
 use crate::schedule::frame::dims_after;
@@ -222,10 +221,7 @@ fn keep_alive(plan: &mut Plan, fused: &Fused, end: u32) {
     let Some(back) = &fused.back else { return };
     let (scores, _, result) = fused.parts(plan);
     let (_, of_weights, ..) = back.steps(plan);
-    let leaves = back.of_keys.leaves.iter().filter_map(|leaf| match leaf.source {
-        LeafSource::Buf(buf) if !back.of_keys.stores.iter().any(|store| store.to.buf == buf) => Some(buf),
-        _ => None,
-    });
+    let leaves = back.of_keys.read().filter(|buf| !back.of_keys.writes(*buf));
     let operands = [&scores.a, &scores.b, &result.b, &result.lib.product, &of_weights.a];
     let read: Vec<BufId> = leaves.chain(operands.map(|operand| operand.buf)).collect();
     for buf in read {

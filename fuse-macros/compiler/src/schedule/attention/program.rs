@@ -38,7 +38,7 @@ impl<'p> Program<'p> {
             asks: false,
             ops,
         };
-        let inner = weights.stores.iter().map(|store| store.to.buf).collect();
+        let inner = weights.written().collect();
         Program { plan, attention, kernel, copied: BTreeMap::new(), inner, is_exact: false }
     }
 
@@ -50,7 +50,7 @@ impl<'p> Program<'p> {
     /// Takes over places of ops of a further step, whose stores are never there.
     pub fn with(&mut self, step: &Kernel) {
         self.kernel.ops.extend(&step.ops);
-        self.inner.extend(step.stores.iter().map(|store| store.to.buf));
+        self.inner.extend(step.written());
     }
 
     /// What a statement is of its own in the program: a value that the kernel gives in the place of a buffer.
@@ -119,8 +119,7 @@ impl<'p> Program<'p> {
 
     /// A leaf of the program; one that is read once a row is spread along it.
     fn leaf(&mut self, leaf: &Leaf) -> Option<u32> {
-        let is_inner = |buf: &BufId| leaf.source == LeafSource::Buf(*buf);
-        if leaf.indexed.is_some() || self.inner.iter().any(is_inner) {
+        if leaf.indexed.is_some() || leaf.buf().is_some_and(|buf| self.inner.contains(&buf)) {
             return None;
         }
         let mut leaf = leaf.clone();

@@ -1,7 +1,7 @@
 //! What a statement of a kernel is, for those who look for attention.
 
 use crate::op::{Literal, Reduction};
-use crate::plan::{BufId, Expr, Kernel, Leaf, LeafSource, Level, StmtId, View};
+use crate::plan::{BufId, Expr, Kernel, Leaf, LeafSource, StmtId, View};
 use crate::types::DType;
 use std::collections::BTreeSet;
 
@@ -38,10 +38,7 @@ impl<'k> Side<'k> {
     pub fn loaded(self, s: StmtId) -> Option<BufId> {
         let Expr::Load(leaf) = self.expr(s) else { return None };
         let leaf = &self.kernel.leaves[*leaf as usize];
-        match leaf.source {
-            LeafSource::Buf(buf) if leaf.views.is_empty() && leaf.level == Level::Elem => Some(buf),
-            _ => None,
-        }
+        leaf.buf().filter(|_| leaf.is_in_place())
     }
 
     /// Whether a value is that of `of` times something that does not depend on it.
@@ -150,10 +147,7 @@ impl<'k> Side<'k> {
 
     /// Whether a statement is what another step has left in a buffer.
     pub fn loads(&self, s: StmtId, buf: BufId) -> bool {
-        match self.expr(s) {
-            Expr::Load(leaf) => self.kernel.leaves[*leaf as usize].source == LeafSource::Buf(buf),
-            _ => false,
-        }
+        matches!(self.expr(s), Expr::Load(leaf) if self.kernel.leaves[*leaf as usize].buf() == Some(buf))
     }
 
     /// Whether a value is positive and one for the whole kernel: a constant, or one over a root of a size.
