@@ -175,6 +175,34 @@ impl Expr {
             Expr::Load(_) | Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_) | Expr::Product(_) => vec![],
         }
     }
+
+    /// The same, to be changed.
+    pub fn operands_mut(&mut self) -> &mut [StmtId] {
+        match self {
+            Expr::Apply(_, args) => args,
+            Expr::Gather { index, .. } => std::slice::from_mut(index),
+            Expr::Cast(x) | Expr::Reduce(_, x) | Expr::Scan(_, x) | Expr::Uniform(_, x) | Expr::Normal(_, x) => {
+                std::slice::from_mut(x)
+            }
+            Expr::Load(_) | Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_) | Expr::Product(_) => &mut [],
+        }
+    }
+
+    /// The leaf an expression reads.
+    pub fn leaf(&self) -> Option<u32> {
+        match self {
+            Expr::Load(leaf) | Expr::Gather { leaf, .. } => Some(*leaf),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn leaf_mut(&mut self) -> Option<&mut u32> {
+        match self {
+            Expr::Load(leaf) | Expr::Gather { leaf, .. } => Some(leaf),
+            _ => None,
+        }
+    }
 }
 
 impl Kernel {
@@ -201,6 +229,21 @@ impl Kernel {
     /// The order its statements run in.
     pub fn phases(&self) -> Phases {
         Phases::of(self)
+    }
+
+    /// Appends a statement.
+    pub fn push(&mut self, stmt: Stmt) -> StmtId {
+        self.stmts.push(stmt);
+        StmtId(self.stmts.len() as u32 - 1)
+    }
+
+    /// The number of a leaf, which equal accesses share.
+    pub fn leaf(&mut self, leaf: Leaf) -> u32 {
+        let known = self.leaves.iter().position(|other| *other == leaf);
+        known.unwrap_or_else(|| {
+            self.leaves.push(leaf);
+            self.leaves.len() - 1
+        }) as u32
     }
 
     /// The statement of this number.

@@ -62,11 +62,11 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
     /// A value at exactly this level: one that is the same along a row is copied to every point.
     pub fn at_level(&mut self, val: Val, chain: &[View], level: Level) -> StmtId {
         let id = self.value(val, chain, level);
-        if self.stmt(id).level == level {
+        if self.kernel.stmt(id).level == level {
             return id;
         }
-        let (dtype, place) = (self.stmt(id).dtype, self.stmt(id).place);
-        self.push(Stmt { expr: Expr::Cast(id), dtype, round: false, level, name: None, place })
+        let (dtype, place) = (self.kernel.stmt(id).dtype, self.kernel.stmt(id).place);
+        self.kernel.push(Stmt { expr: Expr::Cast(id), dtype, round: false, level, name: None, place })
     }
 
     /// The statement for a value under a chain of views that brings it onto a level.
@@ -128,10 +128,10 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
     }
 
     fn load(&mut self, source: LeafSource, root: Val, views: Vec<View>, level: Level) -> StmtId {
-        let leaf = self.leaf(Leaf { source, views, level, indexed: None });
+        let leaf = self.kernel.leaf(Leaf { source, views, level, indexed: None });
         let node = self.lower.graph.node(root);
         let dtype = node.outs[root.out as usize].dtype;
-        self.push(Stmt {
+        self.kernel.push(Stmt {
             expr: Expr::Load(leaf),
             dtype,
             round: false,
@@ -139,16 +139,6 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
             name: node.name.clone(),
             place: node.place,
         })
-    }
-
-    /// Leaves are shared between equal accesses.
-    fn leaf(&mut self, leaf: Leaf) -> u32 {
-        let leaves = &mut self.kernel.leaves;
-        let at = leaves.iter().position(|l| *l == leaf).unwrap_or_else(|| {
-            leaves.push(leaf);
-            leaves.len() - 1
-        });
-        at as u32
     }
 
     /// Computes a node's result at the positions its chain gives.
@@ -182,7 +172,7 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
             *slot = Some(self.value(arg, &onto(arg), level));
         }
         // What does not change along a row is computed once a row; constants follow the operands they meet.
-        let made = args.iter().flatten().map(|&a| self.stmt(a).level).max().unwrap_or(level);
+        let made = args.iter().flatten().map(|&a| self.kernel.stmt(a).level).max().unwrap_or(level);
         for (slot, &arg) in args.iter_mut().zip(&node.args).filter(|(_, arg)| is_uniform(**arg)) {
             *slot = Some(self.value(arg, &onto(arg), made));
         }
@@ -217,10 +207,10 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
             level,
             indexed: None,
         };
-        let leaf = self.leaf(leaf);
+        let leaf = self.kernel.leaf(leaf);
         let expr = Expr::Load(leaf);
         let place = node.place;
-        let index = self.push(Stmt { expr, dtype: DType::I64, round: false, level, name: None, place });
+        let index = self.kernel.push(Stmt { expr, dtype: DType::I64, round: false, level, name: None, place });
         let site = self.lower.draw_site(val.node);
         let normal = node.op.class == Class::Source(Source::Normal);
         let expr = if normal { Expr::Normal(site, index) } else { Expr::Uniform(site, index) };
@@ -241,23 +231,14 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
         let index_chain = [broadcast(index_dims, dims), chain.to_vec()].concat();
         let index = self.at_level(node.args[1], &index_chain, level);
         let buf = self.lower.buffer(table);
-        let leaf = self.leaf(Leaf { source: LeafSource::Buf(buf), views, level, indexed: Some(indexed as u32) });
+        let leaf = self.kernel.leaf(Leaf { source: LeafSource::Buf(buf), views, level, indexed: Some(indexed as u32) });
         self.push_for(node, Expr::Gather { leaf, index }, level)
     }
 
     fn push_for(&mut self, node: &Node, expr: Expr, level: Level) -> StmtId {
         let dtype = node.outs[0].dtype;
         let round = node.round && dtype.compute() != dtype;
-        self.push(Stmt { expr, dtype, round, level, name: node.name.clone(), place: node.place })
-    }
-
-    fn push(&mut self, stmt: Stmt) -> StmtId {
-        self.kernel.stmts.push(stmt);
-        StmtId(self.kernel.stmts.len() as u32 - 1)
-    }
-
-    fn stmt(&self, id: StmtId) -> &Stmt {
-        &self.kernel.stmts[id.0 as usize]
+        self.kernel.push(Stmt { expr, dtype, round, level, name: node.name.clone(), place: node.place })
     }
 }
 

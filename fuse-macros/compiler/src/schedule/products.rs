@@ -145,14 +145,9 @@ impl<'p> Together<'p> {
     fn append(&mut self, epilogue: &Kernel) {
         let mut moved: Vec<StmtId> = Vec::new();
         for stmt in &epilogue.stmts {
-            let to = match stmt.expr {
-                Expr::Load(leaf) => self.load(&epilogue.leaves[leaf as usize], stmt),
-                _ => {
-                    let expr = self.expr(epilogue, &stmt.expr, &moved);
-                    self.push(Stmt { expr, ..stmt.clone() })
-                }
-            };
-            moved.push(to);
+            let mut stmt = stmt.clone();
+            stmt.expr.operands_mut().iter_mut().for_each(|operand| *operand = moved[operand.0 as usize]);
+            moved.push(self.push(epilogue, stmt));
         }
         for store in &epilogue.stores {
             let value = moved[store.value.0 as usize];
@@ -165,50 +160,29 @@ impl<'p> Together<'p> {
         self.kernel.ops.extend(&epilogue.ops);
     }
 
-    /// A value that is read: from memory, or the one that is at hand, as memory would hold it.
-    fn load(&mut self, leaf: &Leaf, stmt: &Stmt) -> StmtId {
-        let Some(value) = self.at_hand(leaf) else {
-            let expr = Expr::Load(self.leaf(leaf));
-            return self.push(Stmt { expr, ..stmt.clone() });
-        };
+    /// Appends a statement of the epilogue, whose operands have been moved. A value that is at hand is not read, but as memory
+    /// would hold it.
+    fn push(&mut self, epilogue: &Kernel, mut stmt: Stmt) -> StmtId {
+        match &mut stmt.expr {
+            Expr::Load(leaf) if let Some(value) = self.at_hand(&epilogue.leaves[*leaf as usize]) => {
+                return self.as_stored(value, stmt);
+            }
+            Expr::Load(leaf) | Expr::Gather { leaf, .. } => {
+                *leaf = self.kernel.leaf(epilogue.leaves[*leaf as usize].clone());
+            }
+            Expr::Product(n) => *n = self.count,
+            _ => {}
+        }
+        self.kernel.push(stmt)
+    }
+
+    /// A value in the place of a statement that would read what is stored of it.
+    fn as_stored(&mut self, value: StmtId, read: Stmt) -> StmtId {
         let made = self.kernel.stmt(value);
-        if made.dtype == stmt.dtype && (made.round || made.dtype == made.dtype.compute()) {
+        if made.dtype == read.dtype && (made.round || made.dtype == made.dtype.compute()) {
             return value;
         }
-        self.push(Stmt { expr: Expr::Cast(value), round: true, ..stmt.clone() })
-    }
-
-    fn expr(&mut self, epilogue: &Kernel, expr: &Expr, moved: &[StmtId]) -> Expr {
-        let to = |s: &StmtId| moved[s.0 as usize];
-        match expr {
-            Expr::Product(_) => Expr::Product(self.count),
-            Expr::Gather { leaf, index } => {
-                Expr::Gather { leaf: self.leaf(&epilogue.leaves[*leaf as usize]), index: to(index) }
-            }
-            Expr::Apply(op, args) => Expr::Apply(*op, args.iter().map(to).collect()),
-            Expr::Cast(x) => Expr::Cast(to(x)),
-            Expr::Uniform(draw, at) => Expr::Uniform(*draw, to(at)),
-            Expr::Normal(draw, at) => Expr::Normal(*draw, to(at)),
-            Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_) => expr.clone(),
-            Expr::Load(_) | Expr::Reduce(..) | Expr::Scan(..) => {
-                unreachable!("loads are moved, and maps reduce nothing")
-            }
-        }
-    }
-
-    /// Leaves are shared between equal accesses.
-    fn leaf(&mut self, leaf: &Leaf) -> u32 {
-        let leaves = &mut self.kernel.leaves;
-        let known = leaves.iter().position(|other| other == leaf);
-        known.unwrap_or_else(|| {
-            leaves.push(leaf.clone());
-            leaves.len() - 1
-        }) as u32
-    }
-
-    fn push(&mut self, stmt: Stmt) -> StmtId {
-        self.kernel.stmts.push(stmt);
-        StmtId(self.kernel.stmts.len() as u32 - 1)
+        self.kernel.push(Stmt { expr: Expr::Cast(value), round: true, ..read })
     }
 
     /// The products, without stores that nobody else reads.

@@ -103,18 +103,19 @@ impl<'p> Program<'p> {
     }
 
     fn expr(&mut self, side: Side<'_>, expr: &Expr) -> Option<Expr> {
-        Some(match expr {
-            Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_) | Expr::Product(_) => expr.clone(),
-            Expr::Load(leaf) => Expr::Load(self.leaf(&side.kernel.leaves[*leaf as usize])?),
-            Expr::Cast(x) => Expr::Cast(self.copy(side, *x)?),
-            Expr::Uniform(draw, at) => Expr::Uniform(*draw, self.copy(side, *at)?),
-            Expr::Normal(draw, at) => Expr::Normal(*draw, self.copy(side, *at)?),
-            Expr::Apply(op, args) if !divides_integers(*op, side.kernel.stmt(args[0]).dtype) => {
-                let args = args.iter().map(|arg| self.copy(side, *arg)).collect::<Option<Vec<_>>>()?;
-                Expr::Apply(*op, args)
-            }
-            _ => return None,
-        })
+        let is_more = match expr {
+            Expr::Apply(op, args) => divides_integers(*op, side.kernel.stmt(args[0]).dtype),
+            Expr::Gather { .. } | Expr::Reduce(..) | Expr::Scan(..) => true,
+            _ => false,
+        };
+        let mut copied = (!is_more).then(|| expr.clone())?;
+        if let Some(leaf) = copied.leaf_mut() {
+            *leaf = self.leaf(&side.kernel.leaves[*leaf as usize])?;
+        }
+        for operand in copied.operands_mut() {
+            *operand = self.copy(side, *operand)?;
+        }
+        Some(copied)
     }
 
     /// A leaf of the program; one that is read once a row is spread along it.
@@ -128,11 +129,7 @@ impl<'p> Program<'p> {
             leaf.views.extend([View::Unsqueeze(last), View::Expand(self.kernel.domain.clone())]);
             leaf.level = Level::Elem;
         }
-        let known = self.kernel.leaves.iter().position(|other| *other == leaf);
-        Some(known.unwrap_or_else(|| {
-            self.kernel.leaves.push(leaf);
-            self.kernel.leaves.len() - 1
-        }) as u32)
+        Some(self.kernel.leaf(leaf))
     }
 
     /// Appends a statement; what follows from constants, sizes and scalars alone is computed once.
@@ -146,8 +143,7 @@ impl<'p> Program<'p> {
             _ if operands.iter().all(once) => Level::All,
             _ => Level::Elem,
         };
-        self.kernel.stmts.push(Stmt { level, ..stmt });
-        StmtId(self.kernel.stmts.len() as u32 - 1)
+        self.kernel.push(Stmt { level, ..stmt })
     }
 
     /// Makes a value one that the kernel asks for, in the place of a buffer.
