@@ -18,8 +18,9 @@ use clap::Parser;
 use fuse_runtime::prelude::*;
 use serde_json::json;
 use std::time::Instant;
-use support::process::{self, Folder, Outcome};
-use support::{Common, block_of, values};
+use support::folder::Folder;
+use support::process::{self, Outcome};
+use support::{Common, block_of, part, values};
 
 /// Times first calls.
 #[derive(Parser)]
@@ -33,7 +34,7 @@ struct Args {
 
 fn main() -> Result<(), Error> {
     let args = Args::parse();
-    if process::part().is_some() {
+    if part::part().is_some() {
         return first_call(&args);
     }
     let folder = Folder::new("cold");

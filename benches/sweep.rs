@@ -20,8 +20,8 @@ use fuse_runtime::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Instant;
-use support::process::{self, Folder};
-use support::{Common, block_of, values};
+use support::folder::Folder;
+use support::{Common, block_of, part, process, values};
 
 /// Times calls at many lengths.
 #[derive(Parser)]
@@ -37,7 +37,7 @@ const AGAIN: usize = 5;
 
 fn main() -> Result<(), Error> {
     let args = Args::parse();
-    match process::part().as_deref() {
+    match part::part().as_deref() {
         Some("sweep") => return sweep(&args, 0),
         Some(_) => return sweep(&args, AGAIN),
         None => {}

@@ -9,21 +9,23 @@
 //! does. The model has 6 layers, 768 wide, and 32000 tokens, in bf16, so 134 MB of weights are read for every token.
 //! `benches/peers/torch_decode.py` does the same with PyTorch.
 
+#[path = "../support/mode.rs"]
+mod mode;
 mod model;
 
 use clap::Parser;
 use fuse_runtime::prelude::*;
+use mode::Mode;
 use model::{CONTEXT, Model, Text};
 use serde_json::json;
-use std::process::Command;
 use std::time::Instant;
 
 /// Times the writing of text.
 #[derive(Parser)]
 struct Args {
     /// Ways to run it
-    #[arg(long, value_delimiter = ',', overrides_with = "modes", default_value = "eager,default,reduce-overhead")]
-    modes: Vec<String>,
+    #[arg(long, value_enum, value_delimiter = ',', overrides_with = "modes", default_values_t = [Mode::Eager, Mode::Default, Mode::ReduceOverhead])]
+    modes: Vec<Mode>,
     /// `cpu` or `cuda:N` [default: FUSE_DEVICE, else the first GPU, else the processor]
     #[arg(long)]
     device: Option<Device>,
@@ -48,26 +50,13 @@ fn main() -> Result<(), Error> {
     if args.part {
         return in_mode(&args);
     }
-    args.modes.iter().for_each(|mode| in_own_process(mode));
+    // The mode of all functions is set from outside.
+    args.modes.iter().for_each(|mode| mode.in_own_process());
     Ok(())
 }
 
-/// Every mode has a process of its own: the mode of all functions is set from outside.
-fn in_own_process(mode: &str) {
-    let this = std::env::current_exe().expect("the path of a running program");
-    let mut part = Command::new(this);
-    part.args(std::env::args().skip(1)).args(["--part", "--modes", mode]);
-    match mode {
-        "eager" => part.env("FUSE_BACKEND", "eager"),
-        compiled => part.env("FUSE_MODE", compiled),
-    };
-    let status = part.status().expect("a program can start itself");
-    if !status.success() {
-        eprintln!("{mode}: {status}");
-    }
-}
-
 fn in_mode(args: &Args) -> Result<(), Error> {
+    let mode = args.modes[0].word();
     let device = args.device.unwrap_or_else(Device::best);
     device.manual_seed(0);
     let model = Model::random(device);
@@ -83,14 +72,14 @@ fn in_mode(args: &Args) -> Result<(), Error> {
         Ok(f64::from(args.tokens) / times[REPEATS / 2])
     };
     let line = json!({
-        "workload": "decode_bf16_6x768", "mode": args.modes[0], "tokens_per_s": per_second(false)?.round(),
+        "workload": "decode_bf16_6x768", "mode": mode, "tokens_per_s": per_second(false)?.round(),
         "read_tokens_per_s": per_second(true)?.round(), "first_tokens_s": first_call_s, "first_tokens": first_tokens,
     });
     match args.json {
         true => println!("{line}"),
         false => println!(
             "{:<16} {:>8} tokens a second, {:>8} where each is read",
-            args.modes[0], line["tokens_per_s"], line["read_tokens_per_s"]
+            mode, line["tokens_per_s"], line["read_tokens_per_s"]
         ),
     }
     Ok(())

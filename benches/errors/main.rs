@@ -12,6 +12,8 @@
 //! without kernels for Hopper's tensor cores), and by `benches/peers/torch_errors.py`; attention by what the runtime chooses, by its
 //! kernel for single warps, in steps, and by each of PyTorch's back ends that takes it.
 
+#[path = "../support/folder.rs"]
+mod folder;
 mod inputs;
 mod ours;
 mod reference;
@@ -20,6 +22,7 @@ mod reference;
 mod workers;
 
 use clap::Parser;
+use folder::Folder;
 use inputs::{Scores, Values};
 use reference::Reference;
 use serde_json::{Value, json};
@@ -73,27 +76,10 @@ fn main() {
         let device = workers::device(args.device.as_deref());
         return workers::answer(|question| ours::answer(&question, device));
     }
-    let folder = Folder::new();
+    let folder = Folder::new("errors");
     products(&args, &folder.0);
     println!();
     attention(&args, &folder.0);
-}
-
-/// A new folder, removed at the end of its scope.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Folder {
-        let path = std::env::temp_dir().join(format!("fuse-errors-{}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("the system has a writable folder for temporary files");
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 /// Prints the table of products.

@@ -10,6 +10,9 @@
 //! and inputs. The loss after a few steps tells that all of them learn the same.
 
 mod functions;
+#[path = "../support/mode.rs"]
+#[expect(dead_code, reason = "parts are workers here")]
+mod mode;
 #[path = "../support/workers.rs"]
 #[expect(dead_code, reason = "nothing is compiled before, and no row stands for others")]
 mod workers;
@@ -19,6 +22,7 @@ use functions::Model;
 use fuse_runtime::error::catch;
 use fuse_runtime::prelude::*;
 use fuse_runtime::rt::recorder;
+use mode::Mode;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::time::Duration;
@@ -45,12 +49,12 @@ struct Args {
 }
 
 /// How a step is made, and the mode of compiled functions.
-const WAYS: [(&str, &str); 5] = [
-    ("whole", "default"),
-    ("whole", "reduce-overhead"),
-    ("pieces", "default"),
-    ("pieces", "reduce-overhead"),
-    ("tape", "eager"),
+const WAYS: [(&str, Mode); 5] = [
+    ("whole", Mode::Default),
+    ("whole", Mode::ReduceOverhead),
+    ("pieces", Mode::Default),
+    ("pieces", Mode::ReduceOverhead),
+    ("tape", Mode::Eager),
 ];
 
 /// Seconds of one repeat.
@@ -71,10 +75,8 @@ fn main() {
     println!("| step | mode | launches | us | memory, MB | loss after {STEPS} |\n|---|---|---|---|---|---|");
     for (way, mode) in WAYS {
         let mut command = workers::again(way, "");
-        match mode {
-            "eager" => command.env("FUSE_BACKEND", "eager"),
-            mode => command.env("FUSE_MODE", mode),
-        };
+        command.envs([mode.variable()]);
+        let mode = mode.word();
         let line = Worker::start(command).ask(&json!({}), MOST);
         match line["error"].as_str() {
             Some(error) => println!("| {way} | {mode} | {error} |"),

@@ -1,5 +1,7 @@
 //! What the benchmarks of whole processes share.
 
+pub mod folder;
+pub mod part;
 pub mod process;
 
 use crate::block::{Block, Linear, Norm};

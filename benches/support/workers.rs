@@ -1,6 +1,10 @@
 //! Processes that measure, each in an environment of its own, and are asked row by row: what is compared is measured one right after
 //! the other, and every row is there as soon as it is measured.
 
+mod part;
+
+pub use part::part;
+
 use fuse_runtime::prelude::*;
 use fuse_runtime::rt::recorder;
 use serde_json::{Value, json};
@@ -9,18 +13,10 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// Names what a process is to do; a process without it is the one that asks.
-const PART: &str = "FUSE_BENCH_PART";
-
-/// What this process is to do, unless it is the one that asks.
-pub fn part() -> Option<String> {
-    std::env::var(PART).ok()
-}
-
 /// This program once more, with its arguments, to do a part without something.
 pub fn again(part: &str, without: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("the program knows where it is"));
-    command.args(std::env::args_os().skip(1)).envs([(PART, part), ("FUSE_WITHOUT", without)]);
+    let mut command = part::again(part);
+    command.env("FUSE_WITHOUT", without);
     command
 }
 

@@ -12,16 +12,18 @@
 mod block;
 mod functions;
 mod measure;
+#[path = "../support/mode.rs"]
+mod mode;
 mod rows;
 
 use clap::Parser;
 use fuse_runtime::error::catch;
 use fuse_runtime::prelude::*;
 use measure::{Timing, measure};
-use rows::{Call, Mode, Row, Work};
+use mode::Mode;
+use rows::{Call, Row, Work};
 use serde_json::{Value, json};
 use std::cell::RefCell;
-use std::process::Command;
 
 /// Times the workloads of a device.
 #[derive(Parser)]
@@ -57,7 +59,8 @@ fn main() -> Result<(), Error> {
         let timing = measure(device, 1, &call)?;
         print(&args, json!({ "workload": name, "ms": round(timing.ms), "gbps": round(bytes / timing.ms / 1e6) }));
     }
-    args.modes.iter().for_each(|&mode| in_own_process(mode));
+    // The mode of all functions is set from outside, and a first call is one.
+    args.modes.iter().for_each(|mode| mode.in_own_process());
     Ok(())
 }
 
@@ -65,21 +68,6 @@ fn main() -> Result<(), Error> {
 fn rows_in(mode: Mode, args: &Args, device: Device) {
     let wanted = |row: &Row| args.only.is_empty() || args.only.iter().any(|start| row.name.starts_with(start.as_str()));
     rows::rows(device).iter().filter(|row| wanted(row)).for_each(|row| print(args, timed(row, mode, device)));
-}
-
-/// Every mode has a process of its own: the mode of all functions is set from outside, and a first call is one.
-fn in_own_process(mode: Mode) {
-    let this = std::env::current_exe().expect("the path of a running program");
-    let mut part = Command::new(this);
-    part.args(std::env::args().skip(1)).args(["--part", "--modes", mode.word()]);
-    match mode {
-        Mode::Eager => part.env("FUSE_BACKEND", "eager"),
-        compiled => part.env("FUSE_MODE", compiled.word()),
-    };
-    let status = part.status().expect("a program can start itself");
-    if !status.success() {
-        eprintln!("{}: {status}", mode.word());
-    }
 }
 
 /// The line of one workload in one mode.

@@ -2,7 +2,6 @@
 
 use super::block::Block;
 use super::functions;
-use clap::ValueEnum;
 use fuse_runtime::prelude::*;
 
 /// A workload at one size.
@@ -27,27 +26,6 @@ pub enum Work {
     Flops(u64),
     /// Too small for either to say something.
     Small,
-}
-
-/// How a workload is run: op by op, or compiled and called in one of the modes.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Mode {
-    Eager,
-    Default,
-    ReduceOverhead,
-    MaxAutotune,
-}
-
-impl Mode {
-    /// What the option is called.
-    pub fn word(self) -> &'static str {
-        match self {
-            Mode::Eager => "eager",
-            Mode::Default => "default",
-            Mode::ReduceOverhead => "reduce-overhead",
-            Mode::MaxAutotune => "max-autotune",
-        }
-    }
 }
 
 /// The rows of a device: the large ones for a GPU, the K rows for a processor.
