@@ -38,6 +38,7 @@ pub use walk::Walk;
 use super::{Expr, Kernel, Kind, LeafSource, Level, Phases, StmtId};
 use crate::op::Reduction;
 use crate::types::DType;
+use std::collections::BTreeSet;
 
 /// Threads of a block, where the walk does not say otherwise.
 pub const THREADS: u32 = 256;
@@ -243,17 +244,8 @@ fn scalars(kernel: &Kernel) -> Vec<Arg> {
 
 /// The random draws of a kernel, ascending.
 pub fn draws(kernel: &Kernel) -> Vec<u32> {
-    let mut draws: Vec<u32> = kernel
-        .stmts
-        .iter()
-        .filter_map(|s| match s.expr {
-            Expr::Uniform(draw, _) | Expr::Normal(draw, _) => Some(draw),
-            _ => None,
-        })
-        .collect();
-    draws.sort();
-    draws.dedup();
-    draws
+    let draws: BTreeSet<u32> = kernel.stmts.iter().filter_map(|stmt| Some(stmt.expr.draw()?.0)).collect();
+    draws.into_iter().collect()
 }
 
 /// The element type a leaf is read as.

@@ -188,6 +188,29 @@ impl Expr {
         }
     }
 
+    /// The random draw it takes a number of, and the position that it asks.
+    pub fn draw(&self) -> Option<(u32, StmtId)> {
+        match self {
+            Expr::Uniform(draw, at) | Expr::Normal(draw, at) => Some((*draw, *at)),
+            _ => None,
+        }
+    }
+
+    /// Whether it takes a number of a random draw.
+    pub fn is_draw(&self) -> bool {
+        self.draw().is_some()
+    }
+
+    /// Whether it takes many instructions: a function of the table's heavy ones, or a draw.
+    pub fn is_heavy(&self) -> bool {
+        self.is_draw() || matches!(self, Expr::Apply(op, _) if op.scalar.as_ref().is_some_and(|row| row.heavy))
+    }
+
+    /// Whether it is the same everywhere, whatever level it carries: a constant, a host scalar or a size.
+    pub fn is_uniform(&self) -> bool {
+        matches!(self, Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_))
+    }
+
     /// The leaf an expression reads.
     pub fn leaf(&self) -> Option<u32> {
         match self {

@@ -85,7 +85,7 @@ impl<'a> Sorter<'a> {
             let operands = stmt.expr.operands();
             let of = |s: &StmtId| roles[s.0 as usize];
             let role = match (&stmt.expr, stmt.level) {
-                (Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_), _) => Role::Uniform,
+                (expr, _) if expr.is_uniform() => Role::Uniform,
                 (_, Level::Elem) => Role::Elem,
                 (_, Level::Row) => Role::Row,
                 (Expr::Reduce(..), Level::All) => Role::All,

@@ -142,11 +142,9 @@ impl<'a> Body<'a> {
     }
 
     fn is_named(&self, s: StmtId) -> bool {
-        let trivial = matches!(
-            self.kernel.stmt(s).expr,
-            Expr::Load(_) | Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_) | Expr::Product(_)
-        );
-        !trivial && self.uses.get(&s).copied().unwrap_or(0) > 1
+        let expr = &self.kernel.stmt(s).expr;
+        let is_trivial = expr.is_uniform() || matches!(expr, Expr::Load(_) | Expr::Product(_));
+        !is_trivial && self.uses.get(&s).copied().unwrap_or(0) > 1
     }
 
     fn name(&self, s: StmtId) -> String {

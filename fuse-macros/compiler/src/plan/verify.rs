@@ -127,10 +127,7 @@ fn verify_stmt(plan: &Plan, kernel: &Kernel, s: StmtId) {
 /// Constants, scalars and sizes are known everywhere, whatever level they carry.
 fn level_of_operand(kernel: &Kernel, s: StmtId) -> Level {
     let stmt = kernel.stmt(s);
-    match stmt.expr {
-        Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_) => Level::All,
-        _ => stmt.level,
-    }
+    if stmt.expr.is_uniform() { Level::All } else { stmt.level }
 }
 
 fn read(plan: &Plan, kernel: &Kernel, buf: u32, written: &[bool]) {

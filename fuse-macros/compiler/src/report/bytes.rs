@@ -75,8 +75,8 @@ pub(super) fn saved(plan: &Plan) -> String {
 fn results(kernel: &Kernel) -> Vec<StmtId> {
     let mut last = BTreeMap::new();
     for s in kernel.ids() {
-        let computed = !matches!(kernel.stmt(s).expr, Expr::Load(_) | Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_));
-        if computed {
+        let expr = &kernel.stmt(s).expr;
+        if !expr.is_uniform() && !matches!(expr, Expr::Load(_)) {
             last.insert(kernel.stmt(s).place, s);
         }
     }

@@ -53,7 +53,7 @@ fn word(expr: &Expr) -> Option<String> {
         Expr::Reduce(kind, _) => Some(format!("{kind:?}").to_lowercase()),
         Expr::Scan(..) => Some("cumsum".to_owned()),
         Expr::Gather { .. } => Some("gather".to_owned()),
-        Expr::Uniform(..) | Expr::Normal(..) => Some("random".to_owned()),
+        draw if draw.is_draw() => Some("random".to_owned()),
         _ => None,
     }
 }

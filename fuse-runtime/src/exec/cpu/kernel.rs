@@ -10,7 +10,7 @@ use crate::exec::buffers::Buffers;
 use crate::exec::operands::{Operand, levels, operands, outer_axes};
 use crate::exec::symbols::Sizes;
 use crate::rt::{CallFacts, DynBody, Ins, LeafRun, Outs, StageRun, StoreRun};
-use fuse_compiler::plan::{Expr, Kernel, Kind, Level};
+use fuse_compiler::plan::{Kernel, Kind, Level};
 use fuse_compiler::types::DType;
 
 /// Points of a run of a `Map` kernel: a few operands of this length fit into the first cache together.
@@ -67,12 +67,7 @@ pub(super) fn bind<'a>(
 
 /// How much there is to do at a point: a heavy function takes about as long as two passes over memory that is in the cache.
 fn weight(kernel: &Kernel) -> usize {
-    let heavy = |expr: &Expr| match expr {
-        Expr::Apply(op, _) => op.scalar.as_ref().is_some_and(|row| row.heavy),
-        Expr::Uniform(..) | Expr::Normal(..) => true,
-        _ => false,
-    };
-    1 + 2 * kernel.stmts.iter().filter(|stmt| stmt.level == Level::Elem && heavy(&stmt.expr)).count()
+    1 + 2 * kernel.stmts.iter().filter(|stmt| stmt.level == Level::Elem && stmt.expr.is_heavy()).count()
 }
 
 /// Runs every row or run of a launch, then the end of the kernel.

@@ -6,6 +6,7 @@ use super::{signature, tile};
 use crate::emit::writer::Writer;
 use crate::plan::abi::{THREADS, UNROLL, is_turnable};
 use crate::plan::{Expr, Level, Phase, StmtId};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Writes the kernel: one body for accesses along the last axis, another for tiles where the program transposes.
 pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
@@ -142,11 +143,8 @@ pub(super) fn result(scope: &Scope<'_>, store: usize) -> String {
 
 /// Declares the random draws that the statements use at so many points an access.
 pub(super) fn declare_draws(w: &mut Writer, scope: &Scope<'_>, stmts: &[StmtId], points: &str) {
-    let draws = stmts.iter().filter_map(|s| match scope.kernel.stmt(*s).expr {
-        Expr::Uniform(draw, at) | Expr::Normal(draw, at) => Some((draw, step(scope, at))),
-        _ => None,
-    });
-    let draws: std::collections::BTreeMap<u32, String> = draws.collect();
+    let draws = stmts.iter().filter_map(|s| scope.kernel.stmt(*s).expr.draw());
+    let draws: BTreeMap<u32, String> = draws.map(|(draw, at)| (draw, step(scope, at))).collect();
     w.lines(draws.iter().map(|(d, step)| format!("fuse_draw<{points}, {step}> draw{d}(seed, offset{d});")));
 }
 
@@ -173,11 +171,8 @@ pub(super) fn draws(scope: &Scope<'_>) -> Vec<String> {
 }
 
 fn lone_draws(scope: &Scope<'_>, stmts: impl IntoIterator<Item = StmtId>) -> Vec<String> {
-    let draws = stmts.into_iter().filter_map(|s| match scope.kernel.stmt(s).expr {
-        Expr::Uniform(draw, _) | Expr::Normal(draw, _) => Some(draw),
-        _ => None,
-    });
-    let draws: std::collections::BTreeSet<u32> = draws.collect();
+    let draws = stmts.into_iter().filter_map(|s| scope.kernel.stmt(s).expr.draw());
+    let draws: BTreeSet<u32> = draws.map(|(draw, _)| draw).collect();
     draws.iter().map(|d| format!("fuse_draw<1, 2> draw{d}(seed, offset{d});")).collect()
 }
 

@@ -217,11 +217,9 @@ impl<'a> Scope<'a> {
 
     /// What a draw of the kernel is asked at its point.
     fn drawn(&self, s: StmtId, what: &str, more: &str, reach: &dyn Reach) -> String {
-        let (Expr::Uniform(draw, at) | Expr::Normal(draw, at)) = &self.kernel.stmt(s).expr else {
-            unreachable!("only draws are asked")
-        };
+        let (draw, at) = self.kernel.stmt(s).expr.draw().expect("only draws are asked");
         let point = if self.is_in_a_walk(s) { reach.point() } else { "0" };
-        format!("draw{draw}.{what}({}, {point}{more})", self.value(*at))
+        format!("draw{draw}.{what}({}, {point}{more})", self.value(at))
     }
 
     fn gather(&self, leaf: usize, index: StmtId, place: u32, reach: &dyn Reach) -> String {

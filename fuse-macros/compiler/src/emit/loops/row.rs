@@ -103,13 +103,9 @@ fn reads(scope: &Scope<'_>, walk: &Phase) -> BTreeSet<StmtId> {
 
 /// Whether computing an elementwise value again costs more than a load.
 fn is_heavy(scope: &Scope<'_>, s: StmtId) -> bool {
-    let own = match &scope.kernel.stmt(s).expr {
-        Expr::Apply(op, _) => op.scalar.as_ref().is_some_and(|row| row.heavy),
-        Expr::Uniform(..) | Expr::Normal(..) => true,
-        _ => false,
-    };
+    let expr = &scope.kernel.stmt(s).expr;
     let is_elem = |o: &StmtId| scope.kernel.stmt(*o).level == Level::Elem;
-    own || scope.kernel.stmt(s).expr.operands().iter().filter(|o| is_elem(o)).any(|o| is_heavy(scope, *o))
+    expr.is_heavy() || expr.operands().iter().filter(|o| is_elem(o)).any(|o| is_heavy(scope, *o))
 }
 
 fn park(w: &mut Writer, scope: &Scope<'_>, parked: &[Parked], p: &Parked) {

@@ -120,11 +120,7 @@ fn cut(scope: &Scope<'_>, computed: &[StmtId]) -> Vec<Vec<StmtId>> {
 }
 
 fn weight_of(scope: &Scope<'_>, s: StmtId) -> usize {
-    match &scope.kernel.stmt(s).expr {
-        Expr::Apply(op, _) if op.scalar.as_ref().is_some_and(|row| row.heavy) => HEAVY,
-        Expr::Uniform(..) | Expr::Normal(..) => HEAVY,
-        _ => 1,
-    }
+    if scope.kernel.stmt(s).expr.is_heavy() { HEAVY } else { 1 }
 }
 
 /// How many values of `before` are read in `after`. Stores are written as soon as their value is there.

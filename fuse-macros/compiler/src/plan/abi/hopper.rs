@@ -6,7 +6,6 @@
 use super::product::{lie, tiles};
 use super::variant::{step, vector};
 use super::{Access, BATCH_AXES, Geometry, Launch, Lie, PARTS, Step, Target, Variant, Walk, ceil_div};
-use crate::op::Op;
 use crate::plan::{Expr, Kernel, Level, Matmul};
 use crate::types::DType;
 
@@ -69,11 +68,10 @@ struct Following {
 impl Following {
     fn of(rest: &Kernel) -> Following {
         let each = || rest.stmts.iter().filter(|stmt| stmt.level == Level::Elem);
-        let is_long = |op: &Op| op.scalar.as_ref().is_some_and(|scalar| scalar.heavy);
         let count = |is: &dyn Fn(&Expr) -> bool| each().filter(|stmt| is(&stmt.expr)).count() as i64;
         Following {
-            long: count(&|expr| matches!(expr, Expr::Apply(op, _) if is_long(op))),
-            draws: count(&|expr| matches!(expr, Expr::Uniform(..) | Expr::Normal(..))),
+            long: count(&|expr| expr.is_heavy() && !expr.is_draw()),
+            draws: count(&Expr::is_draw),
             stores: rest.stores.len() as i64,
         }
     }
@@ -376,7 +374,7 @@ mod tests {
     use super::super::samples::{H200, behind_product, matmul, product, scaled_product};
     use super::*;
     use crate::graph::Graph;
-    use crate::op::{Attr, Build, Literal};
+    use crate::op::{Attr, Build, Literal, Op};
     use crate::plan::Plan;
 
     fn best(tiles: &Tiles, products: i64, extents: [i64; 3]) -> u32 {

@@ -137,7 +137,7 @@ impl<'p> Program<'p> {
         let operands = stmt.expr.operands();
         let once = |s: &StmtId| self.kernel.stmt(*s).level == Level::All;
         let level = match &stmt.expr {
-            Expr::Const(_) | Expr::Scalar(_) | Expr::Size(_) => Level::All,
+            expr if expr.is_uniform() => Level::All,
             Expr::Load(leaf) => self.kernel.leaves[*leaf as usize].level,
             Expr::Product(_) => Level::Elem,
             _ if operands.iter().all(once) => Level::All,
