@@ -80,8 +80,7 @@ fn run_on_cpu(call: &Call<'_>) -> Result<Vec<RawTensor>> {
     let mut k = 0;
     while k < plan.steps.len() {
         buffers.start_step(k as u32);
-        let together = plan.attention.iter().find(|attention| attention.first as usize == k);
-        let steps = match together {
+        let steps = match plan.attention_at(k) {
             Some(attention) => {
                 cpu_attention(call, *attention, &mut buffers, &sizes, &draws)?;
                 3

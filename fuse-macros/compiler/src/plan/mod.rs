@@ -192,6 +192,32 @@ impl Plan {
         back.flat_map(|fused| fused.parts(self).0.epilogue.ops.clone()).collect()
     }
 
+    /// The steps better run together that begin with one.
+    pub fn attention_at(&self, step: usize) -> Option<&Attention> {
+        self.attention.iter().find(|attention| attention.first as usize == step)
+    }
+
+    /// The attention in one kernel that begins with a step.
+    pub fn fused_at(&self, step: usize) -> Option<&Fused> {
+        self.fused.iter().find(|fused| fused.steps.first as usize == step)
+    }
+
+    /// The way back through attention that begins with a step.
+    pub fn back_at(&self, step: usize) -> Option<(&Fused, &FusedBack)> {
+        let mut all = self.fused.iter().filter_map(|fused| Some((fused, fused.back.as_ref()?)));
+        all.find(|(_, back)| back.first as usize == step)
+    }
+
+    /// The products in one kernel that begin with a step.
+    pub fn products_at(&self, step: usize) -> Option<&Products> {
+        self.products.iter().find(|products| products.first as usize == step)
+    }
+
+    /// The maps in one launch that begin with a step.
+    pub fn maps_at(&self, step: usize) -> Option<&Maps> {
+        self.maps.iter().find(|maps| maps.first as usize == step)
+    }
+
     /// How many launches one call takes where a matmul library is present.
     pub fn launches(&self) -> usize {
         self.steps.iter().filter_map(Step::matmul).count() + self.kernels().count()

@@ -26,7 +26,7 @@ pub fn run(mut plan: Plan) -> Plan {
 
 /// Attention that one kernel may do, with its way back where its weights are read there.
 fn fused(plan: &mut Plan, first: usize) -> Option<Fused> {
-    if let Some(attention) = plan.attention.iter().find(|attention| attention.first as usize == first) {
+    if let Some(attention) = plan.attention_at(first) {
         return fused::of(plan, *attention, attention.steps(plan).2);
     }
     let Some(attention) = of_training(plan, first) else { return again::run(plan, first) };

@@ -5,13 +5,13 @@ use super::launch::{Functions, launch_kernel};
 use super::maps::launch_maps;
 use super::matmul::launch_matmul;
 use super::products::launch_products;
-use crate::cuda::{Context, FaultRecord};
+use crate::cuda::{self, Context, FaultRecord};
 use crate::error::{Error, Result};
 use crate::exec::buffers::Buffers;
 use crate::exec::faults::{division_by_zero, index_out_of_range};
 use crate::exec::symbols::Sizes;
 use crate::rt::{Draw, Scalar};
-use fuse_compiler::plan::{Fused, FusedBack, Plan, Step, abi};
+use fuse_compiler::plan::{FusedBack, Plan, Step, abi};
 use fuse_compiler::types::DType;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -46,30 +46,32 @@ impl CudaCall<'_> {
     /// Launches a step, or attention in one kernel or its way back in two, or products or maps in one; says how many steps that
     /// were.
     pub fn steps_at(&self, plan: &Plan, k: usize, buffers: &mut Buffers<'_>) -> Result<usize> {
-        let fused = plan.fused.iter().find(|fused| fused.steps.first as usize == k);
-        if let Some(fused) = fused
+        if let Some(fused) = plan.fused_at(k)
             && launch_attention(self, plan, fused, buffers)?
         {
             return Ok(fused.count());
         }
-        if let Some(back) = back_at(plan, k)
+        if let Some(back) = plan.back_at(k)
             && launch_back(self, plan, back, buffers)?
         {
             return Ok(FusedBack::STEPS);
         }
-        let products = plan.products.iter().find(|products| products.first as usize == k);
-        if let Some(products) = products
+        if let Some(products) = plan.products_at(k)
             && launch_products(self, plan, products, buffers)?
         {
             return Ok(products.count as usize);
         }
-        let maps = plan.maps.iter().find(|maps| maps.first as usize == k);
-        if let Some(maps) = maps
+        if let Some(maps) = plan.maps_at(k)
             && launch_maps(self, plan, maps, buffers)?
         {
             return Ok(maps.count as usize);
         }
         self.step(&plan.steps[k], buffers).map(|()| 1)
+    }
+
+    /// Whether there is something to compile kernels with; the recorder shows what a GPU would do, whatever this machine has.
+    pub fn compiles(&self) -> bool {
+        self.ordinal == cuda::RECORDER || cuda::compiles()
     }
 
     /// Launches a step.
@@ -79,12 +81,6 @@ impl CudaCall<'_> {
             Step::Matmul(matmul) => launch_matmul(self, matmul, buffers),
         }
     }
-}
-
-/// The way back through attention that starts with a step.
-pub(super) fn back_at(plan: &Plan, k: usize) -> Option<(&Fused, &FusedBack)> {
-    let mut all = plan.fused.iter().filter_map(|fused| Some((fused, fused.back.as_ref()?)));
-    all.find(|(_, back)| back.first as usize == k)
 }
 
 /// What a fault of a program is about.

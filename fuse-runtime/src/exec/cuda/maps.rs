@@ -3,7 +3,7 @@
 use super::bind::{Bound, bind};
 use super::call::CudaCall;
 use super::launch::{Prepared, grid};
-use crate::cuda::{self, Args, Function};
+use crate::cuda::{Args, Function};
 use crate::env::is_without;
 use crate::error::Result;
 use crate::exec::buffers::Buffers;
@@ -42,7 +42,7 @@ impl<'p> SmallMaps<'p> {
         buffers: &mut Buffers<'_>,
     ) -> Result<Option<Self>> {
         let is_last = maps.first as usize + maps.count as usize == plan.steps.len();
-        let is_compiled = call.functions.has_ahead() || !compiles(call);
+        let is_compiled = call.functions.has_ahead() || !call.compiles();
         if !uses_maps() || is_compiled || is_last && buffers.may_give() {
             return Ok(None);
         }
@@ -114,9 +114,4 @@ impl<'p> Map<'p> {
 fn uses_maps() -> bool {
     static USED: LazyLock<bool> = LazyLock::new(|| !is_without("maps"));
     *USED
-}
-
-/// Whether there is something to compile the kernel with; the recorder shows what a GPU would do, whatever this machine has.
-fn compiles(call: &CudaCall<'_>) -> bool {
-    call.ordinal == cuda::RECORDER || cuda::compiles()
 }

@@ -104,9 +104,7 @@ mod forced {
 pub(super) fn target_of_products(call: &CudaCall<'_>) -> Target {
     static USED: LazyLock<bool> = LazyLock::new(|| !is_without("hopper"));
     let target = call.context.facts().target();
-    // The recorder shows what a GPU would do, whatever this machine has.
-    let compiles = call.ordinal == cuda::RECORDER || cuda::compiles();
-    if *USED && compiles { target } else { Target { capability: 0, ..target } }
+    if *USED && call.compiles() { target } else { Target { capability: 0, ..target } }
 }
 
 /// The operands of a product and its extents m, n and k.

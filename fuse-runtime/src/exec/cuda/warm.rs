@@ -6,7 +6,7 @@
 
 use super::attention::attention_axes;
 use super::bind::bind;
-use super::call::{CudaCall, back_at};
+use super::call::CudaCall;
 use super::maps::SmallMaps;
 use super::matmul::template_axes;
 use super::products::Together;
@@ -70,8 +70,8 @@ impl CudaCall<'_> {
 
     /// What a step launches, or attention in one kernel with what follows it, and how many steps that are.
     fn needed_at<'p>(&self, plan: &'p Plan, k: usize, buffers: &mut Buffers<'_>) -> Result<(Vec<Needed<'p>>, usize)> {
-        let forward = plan.fused.iter().find(|fused| fused.steps.first as usize == k);
-        let back = back_at(plan, k).filter(|(_, back)| buffers.has(back.logs));
+        let forward = plan.fused_at(k);
+        let back = plan.back_at(k).filter(|(_, back)| buffers.has(back.logs));
         let (fused, parts): (_, &[Part]) = match (forward, back) {
             (Some(fused), _) => (fused, Part::forward(fused)),
             (_, Some((fused, _))) => (fused, &Part::BACK),
@@ -100,12 +100,12 @@ impl CudaCall<'_> {
         k: usize,
         buffers: &mut Buffers<'_>,
     ) -> Result<(Vec<Needed<'p>>, usize)> {
-        let products = plan.products.iter().find(|products| products.first as usize == k);
+        let products = plan.products_at(k);
         let together = products.map_or(Ok(None), |products| Together::find(self, plan, products, buffers))?;
         if let (Some(products), Some(together)) = (products, together) {
             return Ok((vec![Needed::Products(together)], products.count as usize));
         }
-        let maps = plan.maps.iter().find(|maps| maps.first as usize == k);
+        let maps = plan.maps_at(k);
         let small = maps.map_or(Ok(None), |maps| SmallMaps::find(self, plan, maps, buffers))?;
         Ok(match (maps, small) {
             (Some(maps), Some(small)) => (vec![Needed::Maps(small)], maps.count as usize),
