@@ -9,12 +9,11 @@ use crate::plan::{Maps, Plan, Step};
 
 /// Lists them.
 pub fn list(mut plan: Plan) -> Plan {
-    let letter = super::names::letter(&plan);
     let mut first = 0;
     while first < plan.steps.len() {
         let count = count(&plan, first);
         if count > 1 {
-            let name = format!("{letter}{first}_maps");
+            let name = super::names::of(&plan, first, "maps");
             plan.maps.push(Maps { first: first as u32, count: count as u32, name });
             keep_apart(&mut plan, first..first + count);
         }

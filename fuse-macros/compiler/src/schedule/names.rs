@@ -29,9 +29,23 @@ pub fn of_products(plan: &Plan, first: usize, program: &Kernel) -> String {
     name(letter(plan), first, &["products"], program)
 }
 
+/// The name of what begins with a step and is known for what it is.
+pub fn of(plan: &Plan, first: usize, what: &str) -> String {
+    joined(letter(plan), first, what)
+}
+
+/// The same program as a kernel of its own, for one more thing that is done with it.
+pub fn variation(kernel: &Kernel, of: &str) -> Kernel {
+    Kernel { name: format!("{}_{of}", kernel.name), ..kernel.clone() }
+}
+
 /// What the names of a plan's kernels start with.
-pub fn letter(plan: &Plan) -> char {
+fn letter(plan: &Plan) -> char {
     if plan.guards.is_empty() { 'k' } else { 's' }
+}
+
+fn joined(letter: char, step: usize, words: &str) -> String {
+    format!("{letter}{step}_{words}")
 }
 
 fn name(letter: char, step: usize, first: &[&str], kernel: &Kernel) -> String {
@@ -44,7 +58,7 @@ fn name(letter: char, step: usize, first: &[&str], kernel: &Kernel) -> String {
     if words.is_empty() {
         words.push("copy".into());
     }
-    format!("{letter}{step}_{}", words.join("_"))
+    joined(letter, step, &words.join("_"))
 }
 
 fn word(expr: &Expr) -> Option<String> {

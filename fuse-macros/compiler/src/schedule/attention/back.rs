@@ -12,6 +12,7 @@ use crate::plan::{
 };
 use crate::schedule::buffers::{takes_no_memory, touchers};
 use crate::schedule::frame::dims_after;
+use crate::schedule::names::variation;
 use crate::schedule::together::{STEPS, exchange};
 use crate::schedule::views::normal;
 use crate::types::{DType, Dim, Ty};
@@ -32,8 +33,7 @@ pub fn run(plan: &mut Plan, fused: &mut Fused) -> bool {
     // Of large logarithms there is a rest behind all of them.
     let twice = [&[Dim::Const(2)], &dims[..]].concat();
     let (logs, sums) = (rows("logs", twice, fused.steps.first as usize), rows("sums", dims, back.first));
-    let named = |suffix: &str| Kernel { name: format!("{}_{suffix}", program.kernel.name), ..program.kernel.clone() };
-    let (of_queries, of_keys) = (named("queries"), named("keys"));
+    let (of_queries, of_keys) = (variation(&program.kernel, "queries"), variation(&program.kernel, "keys"));
     let of_scores = back.of_scores;
     let first = back.first as u32;
     let factor = program.factor;
@@ -53,8 +53,7 @@ fn drops(plan: &mut Plan, fused: &Fused, end: u32) -> Option<FusedDrops> {
     let ty = Ty::new(DType::I32, [batch, &[words, rows]].concat());
     let live = (fused.steps.first, end);
     plan.bufs.push(Buf { name: "kept".to_owned(), ty, class: BufClass::Temp, live, donor: None });
-    let program = Kernel { name: format!("{}_drops", fused.score.name), ..fused.score.clone() };
-    Some(FusedDrops { bits: BufId(plan.bufs.len() as u32 - 1), program })
+    Some(FusedDrops { bits: BufId(plan.bufs.len() as u32 - 1), program: variation(&fused.score, "drops") })
 }
 
 /// Steps that are the way back.

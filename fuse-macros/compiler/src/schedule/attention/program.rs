@@ -5,6 +5,7 @@ use crate::plan::abi::divides_integers;
 use crate::plan::{
     Attention, BufId, Expr, Kernel, Kind, Leaf, LeafSource, Level, Operand, Plan, Stmt, StmtId, Store, View,
 };
+use crate::schedule::names;
 use std::collections::BTreeMap;
 
 /// A program under construction.
@@ -25,10 +26,9 @@ impl<'p> Program<'p> {
     /// `last`: what is done with the second product.
     pub fn new(plan: &'p Plan, attention: Attention, last: &Kernel) -> Self {
         let (first, weights) = attention.weights_of(plan);
-        let stem = first.epilogue.name.split('_').next().unwrap_or_default();
         let ops = [&first.epilogue.ops[..], &weights.ops, &last.ops].concat();
         let kernel = Kernel {
-            name: format!("{stem}_attention"),
+            name: names::of(plan, attention.first as usize, "attention"),
             kind: Kind::Map,
             domain: weights.domain.clone(),
             reduced: 0,
