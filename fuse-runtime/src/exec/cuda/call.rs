@@ -5,12 +5,13 @@ use super::launch::{Functions, launch_kernel};
 use super::maps::launch_maps;
 use super::matmul::launch_matmul;
 use super::products::launch_products;
-use crate::cuda::{self, Context, FaultRecord};
+use crate::cuda::{self, Context, FaultRecord, Function};
 use crate::error::{Error, Result};
 use crate::exec::buffers::Buffers;
 use crate::exec::faults::{division_by_zero, index_out_of_range};
 use crate::exec::symbols::Sizes;
 use crate::rt::{Draw, Scalar};
+use fuse_compiler::emit::cuda::compile::name_and_value;
 use fuse_compiler::plan::{FusedBack, Plan, Step, abi};
 use fuse_compiler::types::DType;
 use std::collections::VecDeque;
@@ -74,6 +75,11 @@ impl CudaCall<'_> {
         self.ordinal == cuda::RECORDER || cuda::compiles()
     }
 
+    /// A kernel of the plan's text, specialised by defines.
+    pub fn function(&self, name: &str, defines: &[String]) -> Result<Function> {
+        function(self.context, (self.source, self.contract), name, defines)
+    }
+
     /// Launches a step.
     pub fn step(&self, step: &Step, buffers: &mut Buffers<'_>) -> Result<()> {
         match step {
@@ -81,6 +87,18 @@ impl CudaCall<'_> {
             Step::Matmul(matmul) => launch_matmul(self, matmul, buffers),
         }
     }
+}
+
+/// A kernel of a text, and whether products in that may be fused with sums, specialised by defines.
+pub(super) fn function(
+    context: &Context,
+    (source, contract): (&str, bool),
+    name: &str,
+    defines: &[String],
+) -> Result<Function> {
+    let defines = defines.iter().map(|define| name_and_value(define));
+    let defines: Vec<(&str, String)> = defines.map(|(name, value)| (name, value.to_owned())).collect();
+    context.function(source, name, &defines, contract)
 }
 
 /// What a fault of a program is about.

@@ -13,7 +13,6 @@ use crate::cuda::{self, Args, Buffer, Function, Mark};
 use crate::error::{Error, Result};
 use crate::exec::buffers::Buffers;
 use crate::rt::{Scalar, scalar_as};
-use fuse_compiler::emit::cuda::compile::name_and_value;
 use fuse_compiler::plan::abi::{self, Arg, Choice, Geometry, Launch, Variant};
 use fuse_compiler::plan::{Expr, Fused, Kernel, Matmul, Phases, Products};
 use fuse_compiler::types::DType;
@@ -71,12 +70,7 @@ impl Functions {
         }
         let function = match self.texts.ahead.code(kernel, &call.context.facts().arch, variant) {
             Some(code) => call.context.compiled_function(code, call.source, &kernel.name)?,
-            None => {
-                let defines = variant.defines(kernel, call.params);
-                let defines = defines.iter().map(|define| name_and_value(define));
-                let defines: Vec<(&str, String)> = defines.map(|(name, value)| (name, value.to_owned())).collect();
-                call.context.function(call.source, &kernel.name, &defines, call.contract)?
-            }
+            None => call.function(&kernel.name, &variant.defines(kernel, call.params))?,
         };
         write(&self.loaded).insert(key, function.clone());
         Ok(function)
@@ -89,10 +83,7 @@ impl Functions {
         if let Some(function) = read(&self.maps).get(&key) {
             return Ok(function.clone());
         }
-        let defines = abi::maps::defines(name, maps, call.params);
-        let defines = defines.iter().map(|define| name_and_value(define));
-        let defines: Vec<(&str, String)> = defines.map(|(name, value)| (name, value.to_owned())).collect();
-        let function = call.context.function(call.source, name, &defines, call.contract)?;
+        let function = call.function(name, &abi::maps::defines(name, maps, call.params))?;
         write(&self.maps).insert(key, function.clone());
         Ok(function)
     }

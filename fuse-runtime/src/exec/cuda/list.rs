@@ -4,7 +4,7 @@
 //! was put down for one text is launched at once, see [`abi::list`]. What a call gives is there, but has no values before.
 
 use super::bind::{Bound, bind};
-use super::call::CudaCall;
+use super::call::{CudaCall, function};
 use super::launch::{Prepared, grid};
 use crate::cuda::{Context, Function};
 use crate::device::Device;
@@ -16,7 +16,6 @@ use crate::exec::run::Call;
 use crate::exec::symbols::Sizes;
 use crate::raw::RawTensor;
 use fuse_compiler::emit;
-use fuse_compiler::emit::cuda::compile::name_and_value;
 use fuse_compiler::plan::Kernel;
 use fuse_compiler::plan::abi::{THREADS, Variant, list};
 use std::cell::RefCell;
@@ -182,9 +181,7 @@ impl ListText {
             return Ok(function.clone());
         }
         let defines = list::defines(&self.kernel, variant, room);
-        let defines = defines.iter().map(|define| name_and_value(define));
-        let defines: Vec<(&str, String)> = defines.map(|(name, value)| (name, value.to_owned())).collect();
-        let function = context.function(&self.source, &self.kernel.name, &defines, self.contract)?;
+        let function = function(context, (&self.source, self.contract), &self.kernel.name, &defines)?;
         loaded.insert(key, function.clone());
         Ok(function)
     }
