@@ -8,7 +8,7 @@ use crate::env::is_without;
 use crate::error::Result;
 use crate::exec::buffers::Buffers;
 use crate::log::{self, Topic};
-use fuse_compiler::plan::abi::{Step, THREADS, Variant, Walk, maps as abi};
+use fuse_compiler::plan::abi::{Step, THREADS, Variant, Walk, ends, maps};
 use fuse_compiler::plan::{Kernel, Maps, Plan};
 use std::sync::LazyLock;
 
@@ -48,7 +48,7 @@ impl<'p> SmallMaps<'p> {
         }
         for kernel in maps.steps(plan) {
             let points = call.sizes.extents(&kernel.domain)?.into_iter().map(|extent| extent as i64).product::<i64>();
-            if points > abi::FEW_POINTS {
+            if points > maps::FEW_POINTS {
                 return Ok(None);
             }
         }
@@ -61,7 +61,7 @@ impl<'p> SmallMaps<'p> {
         let best: Vec<Variant> = self.of.iter().map(|map| map.variant.clone()).collect();
         let variants = match call.functions.has_room_for_maps(call, &self.maps.name, &best) {
             true => best,
-            false => self.of.iter().map(|map| abi::plainest(map.kernel)).collect(),
+            false => self.of.iter().map(|map| maps::plainest(map.kernel)).collect(),
         };
         let pairs: Vec<(&Kernel, &Variant)> = self.of.iter().map(|map| map.kernel).zip(&variants).collect();
         let function = call.functions.maps(call, &self.maps.name, &pairs)?;
@@ -71,27 +71,18 @@ impl<'p> SmallMaps<'p> {
     fn launch(&self, call: &CudaCall<'_>) -> Result<()> {
         let (function, variants) = self.prepare(call)?;
         log::line(Topic::Launch, format_args!("{} for {} maps", self.maps.name, self.maps.count));
-        let mut prepared = Vec::with_capacity(self.of.len());
-        let (mut end, mut ends) = (0, Vec::new());
-        for (map, variant) in self.of.iter().zip(&variants) {
-            let axes = map.bound.geometry.collapse(map.kernel).padded(variant.outer, variant.inner);
-            let one = Prepared::for_list(call, map.kernel, &axes, variant)?;
-            end += if axes.rows() > 0 { one.blocks() } else { 0 };
-            ends.extend((end as u32).to_ne_bytes());
-            prepared.push(one);
-        }
-        if end == 0 {
+        let ready = |(map, variant): (&Map<'p>, &Variant)| map.prepare(call, variant);
+        let ready: Vec<(Prepared, u64)> = self.of.iter().zip(&variants).map(ready).collect::<Result<_>>()?;
+        let blocks = ready.iter().map(|(_, blocks)| blocks).sum();
+        if blocks == 0 {
             return Ok(());
         }
-        while ends.len() < 4 * abi::ends(self.of.len()) {
-            ends.extend((end as u32).to_ne_bytes());
-        }
         let mut args = Args::new();
-        args.push_bytes(&ends, 4);
-        for (map, prepared) in self.of.iter().zip(&prepared) {
+        args.push_bytes(&ends(maps::room(self.of.len()), ready.iter().map(|(_, blocks)| *blocks as u32)), 4);
+        for (map, (prepared, _)) in self.of.iter().zip(&ready) {
             prepared.append(&mut args, call, map.kernel, &map.bound)?;
         }
-        let blocks = grid(self.of[0].kernel, end)?;
+        let blocks = grid(self.of[0].kernel, blocks)?;
         call.context.launch(&function, [blocks, 1, 1], [THREADS, 1, 1], 0, &args)
     }
 }
@@ -107,6 +98,14 @@ impl<'p> Map<'p> {
             _ => Variant { walk: Walk::Plain, vec: 1, steps: vec![Step::Apart; best.steps.len()], ..best },
         };
         Ok(Map { kernel, bound, variant })
+    }
+
+    /// Its launch in a variant, and how many blocks that has.
+    fn prepare(&self, call: &CudaCall<'_>, variant: &Variant) -> Result<(Prepared, u64)> {
+        let axes = self.bound.geometry.collapse(self.kernel).padded(variant.outer, variant.inner);
+        let prepared = Prepared::for_list(call, self.kernel, &axes, variant)?;
+        let blocks = if axes.rows() > 0 { prepared.blocks() } else { 0 };
+        Ok((prepared, blocks))
     }
 }
 

@@ -34,16 +34,21 @@ pub(super) fn write_list(w: &mut Writer, scope: &Scope<'_>) {
     w.line("// `end` is the first block behind those of a member.");
     w.line("struct fuse_list { unsigned end[LIST]; fuse_member of[LIST]; };");
     w.block(signature(scope, &THREADS.to_string(), &["const __grid_constant__ fuse_list list".to_owned()]), |w| {
-        w.line("int member = 0;");
-        w.line("for (int step = LIST / 2; step > 0; step /= 2)");
-        w.line("    if (list.end[member + step - 1] <= blockIdx.x) member += step;");
-        w.line("const unsigned block = blockIdx.x - (member > 0 ? list.end[member - 1] : 0);");
+        find(w, "member", "list.end", "LIST / 2");
         for parameter in &parameters {
             let name = parameter.rsplit(' ').next().expect("a parameter has a name");
             w.line(format!("const auto& {name} = list.of[member].{name};"));
         }
         body(w, scope, "block");
     });
+}
+
+/// Finds what a block works for, and which of its blocks it is, in a table of [ends](crate::plan::abi::ends) whose half is so many.
+pub(super) fn find(w: &mut Writer, what: &str, ends: &str, half: &str) {
+    w.line(format!("int {what} = 0;"));
+    w.line(format!("for (int step = {half}; step > 0; step /= 2)"));
+    w.line(format!("    if ({ends}[{what} + step - 1] <= blockIdx.x) {what} += step;"));
+    w.line(format!("const unsigned block = blockIdx.x - ({what} > 0 ? {ends}[{what} - 1] : 0);"));
 }
 
 fn body(w: &mut Writer, scope: &Scope<'_>, block: &str) {

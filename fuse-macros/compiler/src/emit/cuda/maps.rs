@@ -43,7 +43,7 @@ fn function(w: &mut Writer, plan: &Plan, kernel: &Kernel, n: usize) {
 
 /// The kernel, whose parameters are those of all maps, by number.
 fn kernel(w: &mut Writer, plan: &Plan, maps: &Maps) {
-    let room = abi::maps::ends(maps.count as usize);
+    let room = abi::maps::room(maps.count as usize);
     w.line("// `of` is the first block behind those of a map.");
     w.line(format!("struct fuse_ends {{ unsigned of[{room}]; }};"));
     let (mut list, mut calls) = (vec!["const __grid_constant__ fuse_ends end".to_owned()], vec![]);
@@ -59,10 +59,7 @@ fn kernel(w: &mut Writer, plan: &Plan, maps: &Maps) {
     let list = list.join(",\n    ");
     w.block(format!("extern \"C\" __global__ void __launch_bounds__({THREADS}) {}(\n    {list})", maps.name), |w| {
         w.line(compile::WAITS);
-        w.line("int map = 0;");
-        w.line(format!("for (int step = {}; step > 0; step /= 2)", room / 2));
-        w.line("    if (end.of[map + step - 1] <= blockIdx.x) map += step;");
-        w.line("const unsigned block = blockIdx.x - (map > 0 ? end.of[map - 1] : 0);");
+        map::find(w, "map", "end.of", &(room / 2).to_string());
         w.block("switch (map)", |w| w.lines(calls));
     });
 }

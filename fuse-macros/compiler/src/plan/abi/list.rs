@@ -3,7 +3,7 @@
 //! The one argument of the kernel is a table of the arguments that each member would be launched with alone, and of the
 //! block behind its last one. Members must need the same variant of the text.
 
-use super::{Variant, draws, may_fault};
+use super::{Variant, draws, ends, may_fault};
 use crate::plan::{Kernel, Kind, Plan, Step};
 
 /// How many members a table may have room for; every number is a text of its own.
@@ -33,21 +33,15 @@ pub fn defines(kernel: &Kernel, variant: &Variant, room: usize) -> Vec<String> {
 
 /// The table: the packed arguments of every member and how many blocks it takes. The rest is room that no block looks at.
 pub fn table<'a>(room: usize, members: impl IntoIterator<Item = (&'a [u8], u32)>) -> Vec<u8> {
-    let (mut ends, mut args, mut end) = (Vec::with_capacity(4 * room), Vec::new(), 0u32);
-    let mut each = 0;
-    for (bytes, blocks) in members {
-        end += blocks;
-        ends.extend(end.to_ne_bytes());
-        args.extend(bytes);
-        args.resize(args.len().next_multiple_of(ALIGN), 0);
-        each = bytes.len().next_multiple_of(ALIGN);
+    let (args, blocks): (Vec<&[u8]>, Vec<u32>) = members.into_iter().unzip();
+    let mut table = ends(room, blocks);
+    let each = args.first().map_or(0, |args| args.len().next_multiple_of(ALIGN));
+    for args in args {
+        table.extend(args);
+        table.resize(table.len().next_multiple_of(ALIGN), 0);
     }
-    while ends.len() < 4 * room {
-        ends.extend(end.to_ne_bytes());
-    }
-    args.resize(room * each, 0);
-    ends.extend(args);
-    ends
+    table.resize(room * (4 + each), 0);
+    table
 }
 
 /// Arguments have addresses among them.

@@ -19,12 +19,12 @@ pub fn may_share(kernel: &Kernel) -> bool {
 
 /// Whether the arguments of such maps, together with the ends of their blocks, fit a launch however their operands lie.
 pub fn fit<'k>(kernels: impl Iterator<Item = &'k Kernel> + Clone) -> bool {
-    let ends = 4 * ends(kernels.clone().count());
+    let ends = 4 * room(kernels.clone().count());
     ends + kernels.map(bytes).sum::<usize>() <= MOST_BYTES
 }
 
-/// How many ends of blocks the kernel searches: a power of two.
-pub fn ends(maps: usize) -> usize {
+/// How many [ends](super::ends) of blocks the kernel searches: a power of two.
+pub fn room(maps: usize) -> usize {
     maps.next_power_of_two()
 }
 
