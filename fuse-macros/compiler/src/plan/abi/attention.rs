@@ -1,5 +1,6 @@
 //! The variants of attention in one kernel, and of its way back in two: how large their tiles are.
 
+use super::geometry::are_whole_accesses;
 use super::variant::step;
 use super::warps::{Warps, has_few_rows};
 use super::{Access, Arg, BATCH_AXES, Geometry, Launch, PARTS, Target, Variant, Walk, arguments, ceil_div};
@@ -135,9 +136,8 @@ pub fn attention_arguments(fused: &Fused, part: Part) -> Vec<Arg> {
 /// Whether there are kernels of the way back for some extents and layouts, as far as the plan tells.
 pub fn may_walk_back(plan: &Plan, fused: &Fused) -> bool {
     let (scores, _, values) = fused.parts(plan);
-    let bytes = values.dtype.bytes() as i64;
     let fits = |extent: &Dim| match extent {
-        Dim::Const(extent) => *extent <= WIDEST_BACK && extent * bytes % 16 == 0,
+        Dim::Const(extent) => *extent <= WIDEST_BACK && are_whole_accesses(*extent, values.dtype.bytes()),
         _ => true,
     };
     fused.back.is_some() && scores.batch.len() <= BATCH_AXES && fits(&scores.k) && fits(&values.n)
@@ -201,7 +201,7 @@ impl Variant {
             false => target.capability == 90 && !few(limits.keys),
         };
         let is_there = is_there && matrices[..read].iter().all(|matrix| matrix.bytes == bytes);
-        let fits = |extent: i64| extent > 0 && extent <= limits.widest && extent * bytes as i64 % 16 == 0;
+        let fits = |extent: i64| extent > 0 && extent <= limits.widest && are_whole_accesses(extent, bytes);
         let small = [m, n, tiles].iter().all(|&extent| extent > 0 && extent < 1 << 30);
         if !is_there || !fits(depth) || !fits(columns) || !small || !matrices.iter().all(in_whole_accesses) {
             return None;
@@ -383,10 +383,10 @@ fn section(part: Part, axes: &Geometry, heads: i64, is_causal: bool) -> i64 {
     if is_causal { (SECTION / bytes.max(1)).clamp(1, heads.max(1)) } else { 1 }
 }
 
-/// Rows start at multiples of 16 bytes.
+/// Whether all rows begin at even addresses.
 fn in_whole_accesses(matrix: &Access) -> bool {
-    let aligned = |stride: &i64| (stride * matrix.bytes as i64) % 16 == 0;
-    matrix.address.is_multiple_of(16) && matrix.strides.iter().all(aligned)
+    let is_even = |stride: &i64| are_whole_accesses(*stride, matrix.bytes);
+    matrix.address.is_multiple_of(16) && matrix.strides.iter().all(is_even)
 }
 
 /// Elements of a row with zeros behind it: whole rows of 64 or 128 bytes, and sizes that products have.

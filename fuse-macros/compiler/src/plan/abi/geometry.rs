@@ -5,6 +5,8 @@ use crate::plan::{Kernel, Kind, Leaf, Level, View};
 
 /// Points of a tile along each of its two axes.
 const TILES: [u32; 2] = [64, 32];
+/// The widest access, in bytes.
+const WIDEST: i64 = 16;
 /// Shared memory that all devices give a block without being asked, in bytes.
 const SHARED: usize = 48 << 10;
 
@@ -146,6 +148,11 @@ impl Access {
         let bytes = |stride: i64| stride.unsigned_abs() * self.bytes as u64;
         self.address.is_multiple_of(access) && far.into_iter().all(|(_, s)| bytes(*s).is_multiple_of(access))
     }
+}
+
+/// Whether so many elements are accesses of 16 bytes: whether rows that lie so far apart begin at even addresses.
+pub(super) fn are_whole_accesses(elements: i64, bytes: usize) -> bool {
+    elements * bytes as i64 % WIDEST == 0
 }
 
 /// Whether a leaf is read through a written transposition, so that the text has a body that turns tiles.

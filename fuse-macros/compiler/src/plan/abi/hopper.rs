@@ -3,6 +3,7 @@
 //!
 //! See the helpers `fuse_thirds`, `fuse_halves` and `fuse_float8`. Times are in ns, measured on an H200 over the shapes of `benches/products.rs`.
 
+use super::geometry::are_whole_accesses;
 use super::product::{lie, tiles};
 use super::variant::{step, vector};
 use super::{Access, BATCH_AXES, Geometry, Launch, Lie, PARTS, Step, Target, Variant, Walk, ceil_div};
@@ -214,13 +215,17 @@ pub fn pays_in_halves(
     let axes = axes_of(products, extents);
     let runs = [lie(left, BATCH_AXES + 1, BATCH_AXES), lie(right, BATCH_AXES, BATCH_AXES + 1)];
     let exists = dtype.is_half() && !runs.contains(&Lie::Apart) && exists(&axes, target);
-    let [m, n, _] = extents;
-    let is_odd = m > 1 && n * 2 % 16 != 0;
+    let is_odd = has_odd_rows(&axes);
     if !exists || !(matmul.lib.rest.is_some() || is_odd) || !HALVES.keep_busy(&axes, target) {
         return false;
     }
     let times = Times::of(&axes, [left, right], matmul, target);
     (is_odd || times.multiplied < MOST_MULTIPLIED * times.passed) && times.taken < times.by_library()
+}
+
+/// Whether rows of a product of halves begin at odd addresses, which the library is slow for.
+fn has_odd_rows(axes: &Geometry) -> bool {
+    axes.outer[BATCH_AXES] > 1 && !are_whole_accesses(axes.outer[BATCH_AXES + 1], DType::F16.bytes())
 }
 
 /// What a product of halves takes: by the library, by the kernel behind it, and by the template.
@@ -233,9 +238,8 @@ pub(super) struct Times {
 
 impl Times {
     pub(super) fn of(axes: &Geometry, operands: [&Access; 2], matmul: &Matmul, target: &Target) -> Times {
-        let [m, n] = [axes.outer[BATCH_AXES], axes.outer[BATCH_AXES + 1]];
-        let is_odd = m > 1 && n * 2 % 16 != 0;
-        let multiplied = LIBRARY + axes.rows() * 2 / LIBRARY_SPEEDS[usize::from(is_odd)] * axes.len() / 1000;
+        let speed = LIBRARY_SPEEDS[usize::from(has_odd_rows(axes))];
+        let multiplied = LIBRARY + axes.rows() * 2 / speed * axes.len() / 1000;
         let passed = matmul
             .lib
             .rest
