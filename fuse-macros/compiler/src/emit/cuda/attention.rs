@@ -49,64 +49,73 @@ fn write_drops(w: &mut Writer, scope: &Scope<'_>, fused: &Fused) {
 /// Writes one that multiplies, by Hopper's instructions or, where it is compiled with rows for single warps, by those of other devices.
 fn write_products(w: &mut Writer, scope: &Scope<'_>, fused: &Fused, part: Part) {
     let (_, _, values) = fused.parts(scope.plan);
-    let element = c_type(values.dtype);
-    let written = c_type(scope.plan.bufs[result(scope, fused, part).buf.0 as usize].ty.dtype);
+    let written = scope.plan.bufs[result(scope, fused, part).buf.0 as usize].ty.dtype;
     let lambdas = lambdas(scope, fused, part);
-    let is_plain = |name: &str| {
-        let of = lambdas.iter().filter(|lambda| lambda.name.ends_with(name));
-        of.flat_map(|lambda| lambda.value).all(|value| is_given_value(scope.kernel, value)).to_string()
-    };
-    let parameters = attention_parameters(scope, fused, part, [element, written]);
+    let parameters = attention_parameters(scope, fused, part, [values.dtype, written].map(c_type));
     w.block(signature(scope, "HEAD_THREADS, 1", &parameters), |w| {
         prologue(w, scope, &Program { given: "product", point: "0" });
         w.lines(draws(scope));
-        let is_drawn = fused.drops().is_some();
-        if let Some([keeps, _]) = lambdas.iter().find_map(|lambda| lambda.drops).filter(|_| !is_drawn) {
-            write_keeps(w, scope, keeps);
-        }
-        lambdas.iter().for_each(|lambda| write_lambda(w, scope, lambda, is_drawn));
-        let factor =
-            if part == Part::Forward { fused.factor } else { fused.back.as_ref().and_then(|back| back.factor) };
-        let factor = factor.map_or_else(|| "1.0f".to_owned(), |factor| scope.value(factor));
-        let (score, weight) = (is_plain("_score"), is_plain("_weight"));
-        let choices = match part {
-            Part::Queries | Part::Keys => format!("{}, {score}, {weight}", fused.is_causal),
-            _ => {
-                let (zero, keeps) = (fused.empty_is_zero, fused.back.is_some());
-                format!("{}, {zero}, {score}, {keeps}, {weight}", fused.is_causal)
-            }
-        };
-        let name = helper(values.dtype, part);
-        let sizes = "HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS";
-        let by_groups = format!("typedef {name}<{element}, {written}, {sizes}, {choices}> attend;");
-        if part == Part::Forward && has_warps(values.dtype, fused) {
-            let choices = format!("{}, {}, {score}, {weight}", fused.is_causal, fused.empty_is_zero);
-            let sizes = "HEAD_DEPTH, HEAD_COLUMNS, HEAD_ROWS, HEAD_KEYS, HEAD_PIECES";
-            w.line("#if defined(HEAD_ROWS)");
-            w.line(format!("typedef fuse_attention_warps<{element}, {written}, {sizes}, {choices}> attend;"));
-            w.line("#else");
-            w.line(by_groups);
-            w.line("#endif");
-        } else {
-            w.line(by_groups);
-        }
-        let (inputs, outputs) = part.matrices();
-        let inputs = inputs.iter().map(|name| format!("{{of_{name}, of_{name}_strides}}"));
-        let outputs = outputs.iter().map(|name| format!("of_{name}, of_{name}_strides"));
-        let rows: &[&str] = match part {
-            Part::Queries | Part::Keys => &["of_logs", "of_sums"],
-            _ if fused.back.is_none() => &["parts"],
-            _ => &["of_logs"],
-        };
-        let rows = rows.iter().map(|row| (*row).to_owned());
-        let matrices: Vec<String> = match part {
-            Part::Queries | Part::Keys => inputs.chain(rows).chain(outputs).collect(),
-            _ => inputs.chain(outputs).chain(rows).collect(),
-        };
-        let programs: Vec<&str> = lambdas.iter().map(|lambda| lambda.name).collect();
-        w.line(format!("attend::run({},", matrices.join(", ")));
-        w.line(format!("            shape, counters, {factor}, {});", programs.join(", ")));
+        write_lambdas(w, scope, &lambdas, fused.drops().is_some());
+        write_helper(w, scope, (fused, part), [values.dtype, written], &lambdas);
+        write_run(w, scope, (fused, part), &lambdas);
     });
+}
+
+/// The type of the helper that goes through scores and weights.
+fn write_helper(
+    w: &mut Writer,
+    scope: &Scope<'_>,
+    (fused, part): (&Fused, Part),
+    dtypes: [DType; 2],
+    lambdas: &[Lambda],
+) {
+    let is_plain = |name: &str| {
+        let of = lambdas.iter().filter(|lambda| lambda.name.ends_with(name));
+        of.flat_map(|lambda| lambda.value).all(|value| is_given_value(scope.kernel, value))
+    };
+    let (causal, zero, keeps) = (fused.is_causal, fused.empty_is_zero, fused.back.is_some());
+    let (score, weight) = (is_plain("_score"), is_plain("_weight"));
+    let choices = match part {
+        Part::Queries | Part::Keys => format!("{causal}, {score}, {weight}"),
+        _ => format!("{causal}, {zero}, {score}, {keeps}, {weight}"),
+    };
+    let types = dtypes.map(c_type).join(", ");
+    let by_groups = format!(
+        "typedef {}<{types}, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, {choices}> attend;",
+        helper(dtypes[0], part)
+    );
+    if part != Part::Forward || !has_warps(dtypes[0], fused) {
+        return w.line(by_groups);
+    }
+    let choices = format!("{causal}, {zero}, {score}, {weight}");
+    let sizes = "HEAD_DEPTH, HEAD_COLUMNS, HEAD_ROWS, HEAD_KEYS, HEAD_PIECES";
+    w.line("#if defined(HEAD_ROWS)");
+    w.line(format!("typedef fuse_attention_warps<{types}, {sizes}, {choices}> attend;"));
+    w.line("#else");
+    w.line(by_groups);
+    w.line("#endif");
+}
+
+/// The call of the helper: its matrices, what lies beside them, and the programs.
+fn write_run(w: &mut Writer, scope: &Scope<'_>, (fused, part): (&Fused, Part), lambdas: &[Lambda]) {
+    let factor = if part == Part::Forward { fused.factor } else { fused.back.as_ref().and_then(|back| back.factor) };
+    let factor = factor.map_or_else(|| "1.0f".to_owned(), |factor| scope.value(factor));
+    let (inputs, outputs) = part.matrices();
+    let inputs = inputs.iter().map(|name| format!("{{of_{name}, of_{name}_strides}}"));
+    let outputs = outputs.iter().map(|name| format!("of_{name}, of_{name}_strides"));
+    let rows: &[&str] = match part {
+        Part::Queries | Part::Keys => &["of_logs", "of_sums"],
+        _ if fused.back.is_none() => &["parts"],
+        _ => &["of_logs"],
+    };
+    let rows = rows.iter().map(|row| (*row).to_owned());
+    let matrices: Vec<String> = match part {
+        Part::Queries | Part::Keys => inputs.chain(rows).chain(outputs).collect(),
+        _ => inputs.chain(outputs).chain(rows).collect(),
+    };
+    let programs: Vec<&str> = lambdas.iter().map(|lambda| lambda.name).collect();
+    w.line(format!("attend::run({},", matrices.join(", ")));
+    w.line(format!("            shape, counters, {factor}, {});", programs.join(", ")));
 }
 
 /// Whether there is a kernel forward by the products of single warps.
@@ -167,19 +176,23 @@ fn lambdas(scope: &Scope<'_>, fused: &Fused, part: Part) -> Vec<Lambda> {
     all.into_iter().chain(of_score).collect()
 }
 
-fn write_keeps(w: &mut Writer, scope: &Scope<'_>, keeps: StmtId) {
-    let keeps = Lambda { name: "keeps", about: "is kept", given: &[], value: Some(keeps), drops: None };
-    write_program(w, scope, &keeps);
-}
-
-/// `is_drawn`: what is dropped has been decided by another kernel.
-fn write_lambda(w: &mut Writer, scope: &Scope<'_>, lambda: &Lambda, is_drawn: bool) {
-    let Some([_, scale]) = lambda.drops else { return write_program(w, scope, lambda) };
-    let (name, scale) = (lambda.name, scope.value(scale));
-    w.line(match is_drawn {
-        true => format!("const fuse_kept {name} = {{of_kept, shape, (float){scale}}};"),
-        false => format!("const auto {name} = fuse_dropped(keeps, {scale});"),
-    });
+/// The programs, and before them what drops values, unless another kernel has decided that.
+fn write_lambdas(w: &mut Writer, scope: &Scope<'_>, lambdas: &[Lambda], is_drawn: bool) {
+    if let Some([keeps, _]) = lambdas.iter().find_map(|lambda| lambda.drops).filter(|_| !is_drawn) {
+        let keeps = Lambda { name: "keeps", about: "is kept", given: &[], value: Some(keeps), drops: None };
+        write_program(w, scope, &keeps);
+    }
+    for lambda in lambdas {
+        let Some([_, scale]) = lambda.drops else {
+            write_program(w, scope, lambda);
+            continue;
+        };
+        let (name, scale) = (lambda.name, scope.value(scale));
+        w.line(match is_drawn {
+            true => format!("const fuse_kept {name} = {{of_kept, shape, (float){scale}}};"),
+            false => format!("const auto {name} = fuse_dropped(keeps, {scale});"),
+        });
+    }
 }
 
 fn write_program(w: &mut Writer, scope: &Scope<'_>, lambda: &Lambda) {
