@@ -92,6 +92,31 @@ struct Limits {
 const HALVES: Limits = Limits { widest: 256, keys: 4096 };
 const FLOATS: Limits = Limits { widest: 128, keys: 1024 };
 
+impl Limits {
+    /// Those of elements of so many bytes, if there are kernels for them.
+    fn of(bytes: usize, fused: &Fused) -> Option<Limits> {
+        match (bytes, fused.back.is_some()) {
+            (2, false) => Some(HALVES),
+            // Where there is a way back, weights that are not stored have to be made by it.
+            (2, true) => Some(Limits { widest: WIDEST_BACK, ..HALVES }),
+            (4, _) => Some(FLOATS),
+            _ => None,
+        }
+    }
+
+    /// Whether a kernel takes the extents and the layouts of a call.
+    fn fit(&self, part: Part, axes: &Geometry) -> bool {
+        let (matrices, bytes) = (matrices(part, axes), element_bytes(part, axes));
+        let fits = |&extent: &i64| extent > 0 && extent <= self.widest && are_whole_accesses(extent, bytes);
+        let is_count = |&extent: &i64| extent > 0 && extent < 1 << 30;
+        let (read, _) = part.matrices();
+        axes.inner.iter().all(fits)
+            && axes.outer[BATCH_AXES..].iter().chain([&tiles_of_two(axes)]).all(is_count)
+            && matrices[..read.len()].iter().all(|matrix| matrix.bytes == bytes)
+            && matrices.iter().all(in_whole_accesses)
+    }
+}
+
 /// Of floats: rows that go past at a time, the most slots for them, and the room that there is for all.
 const FLOAT_ROWS: u32 = 64;
 const SLOTS: u32 = 6;
@@ -177,52 +202,26 @@ impl Variant {
     /// and n, the inner ones the depth of queries and keys and the columns of values. The operands are the program's, then the
     /// [matrices](Part::matrices), whose elements of a row lie next to each other, with strides over the batch axes and their rows.
     pub fn attention(fused: &Fused, part: Part, axes: &Geometry, target: &Target) -> Option<Variant> {
-        let matrices = &axes.operands[axes.operands.len() - part.count()..];
-        let (&[.., m, n], &[depth, columns]) = (&axes.outer[..], &axes.inner[..]) else { return None };
-        let heads = heads(axes);
-        let tiles = heads * ceil_div(m, 2 * GROUP);
         if part == Part::Drops {
             return drawing(fused, axes, target);
         }
-        let read = part.matrices().0.len();
-        let bytes = matrices[0].bytes;
-        let limits = match (bytes, fused.back.is_some()) {
-            (2, false) => HALVES,
-            // Where there is a way back, weights that are not stored have to be made by it.
-            (2, true) => Limits { widest: WIDEST_BACK, ..HALVES },
-            (4, _) => FLOATS,
-            _ => return None,
-        };
+        let bytes = element_bytes(part, axes);
+        let limits = Limits::of(bytes, fused)?;
         // Single warps do it on any device, but leave nothing for a way back.
         let has_warps = part == Part::Forward && bytes == 2 && fused.back.is_none();
-        let few = |keys: i64| part == Part::Forward && tiles < FEW_TILES && n > keys;
+        let leaves_idle = |keys: i64| part == Part::Forward && has_few_tiles_beyond(keys, axes);
         let is_there = match has_warps {
             true => target.capability >= 80,
-            false => target.capability == 90 && !few(limits.keys),
+            false => target.capability == 90 && !leaves_idle(limits.keys),
         };
-        let is_there = is_there && matrices[..read].iter().all(|matrix| matrix.bytes == bytes);
-        let fits = |extent: i64| extent > 0 && extent <= limits.widest && are_whole_accesses(extent, bytes);
-        let small = [m, n, tiles].iter().all(|&extent| extent > 0 && extent < 1 << 30);
-        if !is_there || !fits(depth) || !fits(columns) || !small || !matrices.iter().all(in_whole_accesses) {
+        if !is_there || !limits.fit(part, axes) {
             return None;
         }
-        if has_warps && (target.capability != 90 || few(LONG) || has_few_rows(axes)) {
-            let walk = Warps::choose(axes, target).walk(fused.is_causal);
-            return Some(of_attention(part, walk, axes));
-        }
-        let [depth, columns] = [depth, columns].map(padded);
-        let widest = depth.max(columns);
-        let two_beyond = |rows: i64| if rows <= GROUP { 1 } else { 2 };
-        let (groups, keys) = match part {
-            Part::Drops => unreachable!("it has no matrices"),
-            Part::Forward if bytes == 4 => (two_beyond(m), FLOAT_ROWS),
-            // Two groups would leave no room for slots.
-            _ if bytes == 4 && widest > WIDEST_OF_TWO => (1, FLOAT_ROWS),
-            Part::Forward => (groups(m, heads, widest, target), keys(widest)),
-            Part::Queries => (two_beyond(m), ROWS_BACK),
-            Part::Keys => (two_beyond(n), ROWS_BACK),
+        let by_warps = has_warps && (target.capability != 90 || leaves_idle(LONG) || has_few_rows(axes));
+        let walk = match by_warps {
+            true => Warps::choose(axes, target).walk(fused.is_causal),
+            false => by_groups(part, axes, target, fused.is_causal),
         };
-        let walk = Walk::Attention { part, depth, columns, groups, keys, is_causal: fused.is_causal };
         Some(of_attention(part, walk, axes))
     }
 
@@ -265,6 +264,39 @@ fn launch_drawing(axes: &Geometry, threads: u32) -> Launch {
     Launch { blocks, threads, shared: 0, scratch: vec![], counters: 0 }
 }
 
+/// How warpgroups go through keys, or on the way back through queries: the sizes of tiles.
+fn by_groups(part: Part, axes: &Geometry, target: &Target, is_causal: bool) -> Walk {
+    let [m, n] = [axes.outer[BATCH_AXES], axes.outer[BATCH_AXES + 1]];
+    let [depth, columns] = [axes.inner[0], axes.inner[1]].map(padded);
+    let widest = depth.max(columns);
+    let two_beyond = |rows: i64| if rows <= GROUP { 1 } else { 2 };
+    let (groups, keys) = match (part, element_bytes(part, axes)) {
+        (Part::Drops, _) => unreachable!("it has no matrices"),
+        (Part::Forward, 4) => (two_beyond(m), FLOAT_ROWS),
+        // Two groups would leave no room for slots.
+        (_, 4) if widest > WIDEST_OF_TWO => (1, FLOAT_ROWS),
+        (Part::Forward, _) => (groups(m, heads(axes), widest, target), keys(widest)),
+        (Part::Queries, _) => (two_beyond(m), ROWS_BACK),
+        (Part::Keys, _) => (two_beyond(n), ROWS_BACK),
+    };
+    Walk::Attention { part, depth, columns, groups, keys, is_causal }
+}
+
+/// Tiles of the queries of two warpgroups.
+fn tiles_of_two(axes: &Geometry) -> i64 {
+    heads(axes) * ceil_div(axes.outer[BATCH_AXES], 2 * GROUP)
+}
+
+/// Whether few tiles have more keys than these.
+fn has_few_tiles_beyond(keys: i64, axes: &Geometry) -> bool {
+    tiles_of_two(axes) < FEW_TILES && axes.outer[BATCH_AXES + 1] > keys
+}
+
+/// The matrices of a call, which come behind the operands of its program.
+fn matrices(part: Part, axes: &Geometry) -> &[Access] {
+    &axes.operands[axes.operands.len() - part.count()..]
+}
+
 /// The variant of a kernel over axes whose operands begin with those of its program.
 fn of_attention(part: Part, walk: Walk, axes: &Geometry) -> Variant {
     let operands = axes.operands[..axes.operands.len() - part.count()].to_vec();
@@ -275,7 +307,7 @@ fn of_attention(part: Part, walk: Walk, axes: &Geometry) -> Variant {
 
 /// Bytes of an element of the matrices that a kernel reads; it may write others, gradients that are summed before they are rounded.
 fn element_bytes(part: Part, axes: &Geometry) -> usize {
-    axes.operands[axes.operands.len() - part.count()..].first().map_or(0, |matrix| matrix.bytes)
+    matrices(part, axes).first().map_or(0, |matrix| matrix.bytes)
 }
 
 /// Rows that a block has for good, rings of blocks of those it goes through, and values that lie beside them. Behind them lie
