@@ -11,5 +11,5 @@ mod line;
 mod progress;
 
 pub(crate) use book::Book;
-pub(crate) use contest::fastest;
+pub(crate) use contest::{Winner, fastest};
 pub(crate) use line::{Subject, Timed};

@@ -11,10 +11,11 @@ use super::tune_product::Multiplier;
 use crate::cuda::{Buffer, Clock, text_key};
 use crate::error::Result;
 use crate::log::{self, Topic};
-use crate::tune::{Book, Subject, Timed, fastest};
+use crate::tune::{Book, Subject, Timed, Winner, fastest};
 use fuse_compiler::plan::Kernel;
 use fuse_compiler::plan::abi::{Candidate, Geometry, Variant};
 use rayon::prelude::*;
+use serde::Serialize;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{PoisonError, RwLock};
@@ -119,19 +120,7 @@ impl CudaCall<'_> {
         };
         let winner = fastest(&kernel.name, candidates.len(), time)?;
         let way = candidates[winner.index].candidate();
-        let choice = ron::to_string(&way).expect("a candidate is plain data");
-        log::line(
-            Topic::Tune,
-            format_args!(
-                "{} {}: {choice} takes {:.1} us, the usual {:.1}, of {} candidates",
-                kernel.name,
-                subject.shape,
-                winner.us,
-                winner.default_us,
-                candidates.len()
-            ),
-        );
-        Book::of_user().note(subject, &Timed { choice, us: winner.us, default_us: winner.default_us });
+        write_down(subject, &way, &winner, candidates.len());
         Some(way)
     }
 
@@ -147,6 +136,17 @@ impl CudaCall<'_> {
             shape: class.to_owned(),
         }
     }
+}
+
+/// Writes down what was fastest of so many.
+pub(super) fn write_down(subject: &Subject, choice: &impl Serialize, winner: &Winner, many: usize) {
+    let choice = ron::to_string(choice).expect("a choice is plain data");
+    let (Subject { kernel, shape, .. }, &Winner { us, default_us, .. }) = (subject, winner);
+    log::line(
+        Topic::Tune,
+        format_args!("{kernel} {shape}: {choice} takes {us:.1} us, the usual {default_us:.1}, of {many} candidates"),
+    );
+    Book::of_user().note(subject, &Timed { choice, us, default_us });
 }
 
 /// Layouts for which the same way is fastest: extents up to the same powers of two, walked alike.

@@ -8,12 +8,11 @@ use super::bind::{Bound, bind};
 use super::call::CudaCall;
 use super::launch::Prepared;
 use super::matmul::{LibraryCalls, Product, target_of_products};
-use super::tune::{ALIGN, Scratch, place};
+use super::tune::{ALIGN, Scratch, place, write_down};
 use crate::cuda::{Buffer, Clock};
 use crate::error::Result;
 use crate::exec::buffers::Buffers;
-use crate::log::{self, Topic};
-use crate::tune::{Book, Timed, fastest};
+use crate::tune::{Book, fastest};
 use fuse_compiler::plan::abi::{Geometry, Target, Variant, Way};
 use fuse_compiler::plan::{Kernel, Matmul};
 use rayon::prelude::*;
@@ -30,8 +29,8 @@ pub(super) enum Multiplier {
 }
 
 /// One that is ready to be timed.
-enum Ready {
-    Library,
+enum Ready<'p> {
+    Library(Box<ByLibrary<'p>>),
     Template(Prepared),
 }
 
@@ -85,46 +84,36 @@ impl CudaCall<'_> {
         buffers: &mut Buffers<'_>,
     ) -> Option<Multiplier> {
         let kernel = &matmul.epilogue;
-        let variants = Variant::product_candidates(kernel, matmul.dtype, axes, &target_of_products(self));
         let scratch = Scratch::new(self, kernel, bound).ok().flatten()?;
         let library = ByLibrary::new(self, matmul, product, buffers).ok().flatten();
-        let ready = |variant: &Variant| Prepared::multiplied(self, matmul, axes, variant).map(Ready::Template);
-        let ready: Vec<Result<Ready>> = variants.par_iter().map(ready).collect();
-        let ways = variants.iter().map(|variant| Multiplier::Template(variant.candidate().way));
-        let mut all: Vec<(Multiplier, Result<Ready>)> = ways.zip(ready).collect();
-        if library.is_some() {
+        let mut all = self.templates(matmul, axes);
+        if let Some(library) = library {
             // What would be taken without tuning is the first.
             let place = if product.usually_by_template(self, matmul).ok()? { all.len() } else { 0 };
-            all.insert(place, (Multiplier::Library, Ok(Ready::Library)));
+            all.insert(place, (Multiplier::Library, Ok(Ready::Library(Box::new(library)))));
         }
         if all.len() == 1 {
             return None;
         }
         let matrices = product.addresses();
         let clock = Clock::new(self.context).ok()?;
-        let time = |index: usize| match (&all[index].1, &library) {
-            (Ok(Ready::Library), Some(library)) => clock.time(|| library.launch(self)),
-            (Ok(Ready::Template(prepared)), _) => {
-                clock.time(|| prepared.launch(self, kernel, &scratch.bound, &matrices))
-            }
-            (Err(error), _) => Err(error.clone()),
-            (Ok(Ready::Library), None) => unreachable!("it is among them where it is ready"),
+        let time = |index: usize| match &all[index].1 {
+            Ok(Ready::Library(library)) => clock.time(|| library.launch(self)),
+            Ok(Ready::Template(prepared)) => clock.time(|| prepared.launch(self, kernel, &scratch.bound, &matrices)),
+            Err(error) => Err(error.clone()),
         };
         let winner = fastest(&kernel.name, all.len(), time)?;
         let multiplier = all[winner.index].0;
-        let subject = self.subject(kernel, &self.class_of_product(matmul, axes));
-        let choice = ron::to_string(&multiplier).expect("a choice is plain data");
-        let (us, default_us, shape) = (winner.us, winner.default_us, &subject.shape);
-        let many = all.len();
-        log::line(
-            Topic::Tune,
-            format_args!(
-                "{} {shape}: {choice} takes {us:.1} us, the usual {default_us:.1}, of {many} candidates",
-                kernel.name
-            ),
-        );
-        Book::of_user().note(&subject, &Timed { choice, us, default_us });
+        write_down(&self.subject(kernel, &self.class_of_product(matmul, axes)), &multiplier, &winner, all.len());
         Some(multiplier)
+    }
+
+    /// The template in all tiles that may be fastest, ready to be timed.
+    fn templates(&self, matmul: &Matmul, axes: &Geometry) -> Vec<(Multiplier, Result<Ready<'static>>)> {
+        let variants = Variant::product_candidates(&matmul.epilogue, matmul.dtype, axes, &target_of_products(self));
+        let ready = |variant: &Variant| Prepared::multiplied(self, matmul, axes, variant).map(Ready::Template);
+        let ready: Vec<Result<Ready>> = variants.par_iter().map(ready).collect();
+        variants.iter().map(|variant| Multiplier::Template(variant.candidate().way)).zip(ready).collect()
     }
 
     /// Products for which the same is fastest: those of the same extents whose operands lie alike.
