@@ -4,8 +4,7 @@
 
 use super::bind::{Bound, WIDEST, bind};
 use super::call::CudaCall;
-use super::launch::launch_kernel;
-use crate::cuda;
+use super::launch::{launch_kernel, unless_steps_may_be_compiled};
 use crate::env::is_without;
 use crate::error::Result;
 use crate::exec::buffers::Buffers;
@@ -71,12 +70,9 @@ fn launch_parts(
     let mut launches = Vec::new();
     for &part in parts {
         let Some(heads) = Heads::find(call, plan, fused, part, buffers)? else { return Ok(false) };
-        match call.functions.prepare_attention(call, fused, part, &heads.axes) {
-            Ok(prepared) => launches.push((part, heads, prepared)),
-            // Where there is nothing to compile it with, the steps may have been compiled ahead.
-            Err(_) if !cuda::compiles() => return Ok(false),
-            Err(error) => return Err(error),
-        }
+        let prepared = call.functions.prepare_attention(call, fused, part, &heads.axes);
+        let Some(prepared) = unless_steps_may_be_compiled(prepared)? else { return Ok(false) };
+        launches.push((part, heads, prepared));
     }
     let beside = beside(fused, buffers)?;
     for (part, heads, prepared) in launches {
@@ -132,45 +128,66 @@ impl Heads {
         part: Part,
         buffers: &mut Buffers<'_>,
     ) -> Result<Option<Heads>> {
-        let (scores, _, values) = fused.parts(plan);
         let target = target_of_attention(call);
-        let has_kernel = values.dtype.is_half() || values.dtype == DType::F32;
-        if !has_kernel || !uses_kernels() || target.capability < 80 || scores.batch.len() > BATCH_AXES {
+        if !uses_kernels() || !may_have_kernel(plan, fused, &target) {
             return Ok(None);
         }
-        let [m, n, depth] = [&scores.m, &scores.n, &scores.k].map(|dim| call.sizes.value(dim));
-        let columns = call.sizes.value(&values.n);
-        let rank = scores.batch.len() + 2;
         let (read, written) = operands(plan, fused, part);
+        let Some(mut heads) = Heads::reading(call, plan, (fused, part), read, buffers)? else { return Ok(None) };
+        // Asked before there is memory for results. They are most likely laid out as the queries are; where they are not, a second
+        // look tells.
+        let before = heads.axes.operands.len();
+        let likely = heads.axes.operands.get(before - heads.matrices.len()).cloned().unwrap_or_default();
+        heads.axes.operands.extend(written.iter().map(|_| likely.clone()));
+        if Variant::attention(fused, part, &heads.axes, &target).is_none() {
+            return Ok(None);
+        }
+        heads.axes.operands.truncate(before);
+        for operand in written {
+            let matrix = buffers.operand(operand)?;
+            let Some(access) = rows(&matrix, rank(plan, fused), false) else { return Ok(None) };
+            heads.axes.operands.push(access);
+            heads.matrices.push(matrix);
+        }
+        let is_there = Variant::attention(fused, part, &heads.axes, &target).is_some();
+        Ok(is_there.then_some(heads))
+    }
+
+    /// What a kernel reads, if rows lie as it needs them.
+    fn reading(
+        call: &CudaCall<'_>,
+        plan: &Plan,
+        (fused, part): (&Fused, Part),
+        read: Vec<(&Operand, bool)>,
+        buffers: &mut Buffers<'_>,
+    ) -> Result<Option<Heads>> {
         let (mut matrices, mut accesses) = (Vec::new(), Vec::new());
         for (operand, is_turned) in read {
             let matrix = buffers.operand(operand)?;
-            let Some(access) = rows(&matrix, rank, is_turned) else { return Ok(None) };
+            let Some(access) = rows(&matrix, rank(plan, fused), is_turned) else { return Ok(None) };
             matrices.push(matrix);
             accesses.push(access);
         }
         let program = bind_program(call, fused, part, buffers)?;
         let mut axes = super::matmul::padded(&program.geometry)?;
-        axes.inner = vec![depth, columns];
-        debug_assert_eq!(axes.outer[BATCH_AXES..], [m, n]);
-        let before = axes.operands.len() + accesses.len();
+        let (scores, _, values) = fused.parts(plan);
+        axes.inner = [&scores.k, &values.n].map(|dim| call.sizes.value(dim)).to_vec();
+        debug_assert_eq!(axes.outer[BATCH_AXES..], [&scores.m, &scores.n].map(|dim| call.sizes.value(dim)));
         axes.operands.extend(accesses);
-        // Asked before there is memory for results. They are most likely laid out as the queries are; where they are not, a second
-        // look tells.
-        let likely = axes.operands.get(before - matrices.len()).cloned().unwrap_or_default();
-        axes.operands.extend(written.iter().map(|_| likely.clone()));
-        if Variant::attention(fused, part, &axes, &target).is_none() {
-            return Ok(None);
-        }
-        for (k, operand) in written.into_iter().enumerate() {
-            let matrix = buffers.operand(operand)?;
-            let Some(access) = rows(&matrix, rank, false) else { return Ok(None) };
-            axes.operands[before + k] = access;
-            matrices.push(matrix);
-        }
-        let is_there = Variant::attention(fused, part, &axes, &target).is_some();
-        Ok(is_there.then_some(Heads { matrices, program, axes }))
+        Ok(Some(Heads { matrices, program, axes }))
     }
+}
+
+/// Whether some layouts have a kernel of attention on a device.
+fn may_have_kernel(plan: &Plan, fused: &Fused, target: &Target) -> bool {
+    let (scores, _, values) = fused.parts(plan);
+    let has_type = values.dtype.is_half() || values.dtype == DType::F32;
+    has_type && target.capability >= 80 && scores.batch.len() <= BATCH_AXES
+}
+
+/// How many axes the matrices have.
+fn rank(plan: &Plan, fused: &Fused) -> usize {
+    fused.parts(plan).0.batch.len() + 2
 }
 
 /// `FUSE_WITHOUT=attention` runs attention in steps.

@@ -219,6 +219,14 @@ pub(super) fn launch_kernel(call: &CudaCall<'_>, kernel: &Kernel, buffers: &mut 
     call.functions.prepare(call, kernel, &bound.geometry)?.launch(call, kernel, &bound, &[])
 }
 
+/// A launch of several steps in one. `None` where there is nothing to compile it with: the steps may have been compiled ahead.
+pub(super) fn unless_steps_may_be_compiled(prepared: Result<Arc<Prepared>>) -> Result<Option<Arc<Prepared>>> {
+    match prepared {
+        Err(_) if !cuda::compiles() => Ok(None),
+        prepared => prepared.map(Some),
+    }
+}
+
 /// A launch but for what changes from call to call: addresses, scalars, sizes, random draws.
 pub(super) struct Prepared {
     /// None where there is nothing to launch.

@@ -2,9 +2,8 @@
 
 use super::bind::{Bound, bind};
 use super::call::CudaCall;
-use super::launch::Prepared;
+use super::launch::{Prepared, unless_steps_may_be_compiled};
 use super::matmul::{access, padded, target_of_products, template_is_forced, tensor_cores_are_forced};
-use crate::cuda;
 use crate::env::is_without;
 use crate::error::Result;
 use crate::exec::buffers::Buffers;
@@ -23,12 +22,7 @@ pub(super) fn launch_products(
     buffers: &mut Buffers<'_>,
 ) -> Result<bool> {
     let Some(together) = Together::find(call, plan, products, buffers)? else { return Ok(false) };
-    let prepared = match together.prepare(call) {
-        Ok(prepared) => prepared,
-        // Where there is nothing to compile it with, the steps may have been compiled ahead.
-        Err(_) if !cuda::compiles() => return Ok(false),
-        Err(error) => return Err(error),
-    };
+    let Some(prepared) = unless_steps_may_be_compiled(together.prepare(call))? else { return Ok(false) };
     log::line(Topic::Launch, format_args!("{} for {} products", products.program.name, products.count));
     let addresses: Vec<u64> = together.matrices.iter().map(RawTensor::address).collect();
     prepared.launch(call, &products.program, &together.operands, &addresses)?;
