@@ -1,6 +1,5 @@
 //! The variant of a kernel that the layouts of a call ask for.
 
-use super::attention::GROUP_THREADS;
 use super::geometry::{Access, Geometry};
 use super::resident::{self, Target};
 use super::walk::{LANES, Walk, rows_walk};
@@ -89,98 +88,59 @@ impl Variant {
         let steps = self.steps.iter().enumerate();
         defines.extend(steps.map(|(operand, step)| format!("STEP_{operand}={}", *step as u8)));
         defines.push(format!("IDX={}", if self.wide { "long long" } else { "int" }));
-        match self.walk {
-            Walk::Plain => {}
-            Walk::Keep { team, items, whole } => {
-                defines.extend([format!("TEAM={team}"), format!("ITEMS={items}"), format!("WHOLE={}", whole as u8)]);
-            }
-            Walk::Stream { team } => defines.extend(["STREAM".into(), format!("TEAM={team}")]),
-            Walk::Resident { team, kept } => {
-                defines.extend(["RESIDENT".into(), format!("TEAM={team}"), format!("KEPT={kept}")]);
-            }
-            Walk::Split => defines.push("SPLIT".into()),
-            Walk::Tiled { tile } => defines.extend(["TILED".into(), format!("TILE={tile}")]),
-            Walk::Strips { rows, right } => defines.extend([format!("FEW={rows}"), format!("RIGHT={}", right as u8)]),
-            Walk::Thirds { columns, shares, left, right } => defines.extend([
-                format!("THIRDS={columns}"),
-                format!("SHARES={}", shares as u8),
-                format!("LEFT={}", left as u8),
-                format!("RIGHT={}", right as u8),
-            ]),
-            Walk::Halves { columns, left, right } => defines.extend([
-                format!("HALVES={columns}"),
-                format!("LEFT={}", left as u8),
-                format!("RIGHT={}", right as u8),
-            ]),
-            Walk::Attention { depth, columns, groups, keys, .. } => defines.extend([
-                format!("HEAD_DEPTH={depth}"),
-                format!("HEAD_COLUMNS={columns}"),
-                format!("HEAD_GROUPS={groups}"),
-                format!("HEAD_KEYS={keys}"),
-                format!("HEAD_THREADS={}", GROUP_THREADS * (groups + 1)),
-            ]),
-            Walk::Warps { depth, columns, rows, keys, pieces, .. } => defines.extend([
-                format!("HEAD_DEPTH={depth}"),
-                format!("HEAD_COLUMNS={columns}"),
-                format!("HEAD_ROWS={rows}"),
-                format!("HEAD_KEYS={keys}"),
-                format!("HEAD_PIECES={pieces}"),
-                format!("HEAD_THREADS={GROUP_THREADS}"),
-            ]),
-            Walk::Product { tile, left, right } => defines.extend([
-                format!("TILE={tile}"),
-                format!("LEFT={}", left as u8),
-                format!("RIGHT={}", right as u8),
-            ]),
-        }
+        defines.extend(self.walk.defines());
         defines
     }
 
     /// The grid and the scratch memory for collapsed axes. There is always at least one block, which finishes what an empty walk leaves undone.
     pub fn launch(&self, kernel: &Kernel, axes: &Geometry, target: &Target) -> Launch {
-        let rows = axes.rows();
-        let vec = i64::from(self.vec);
         let threads = match (kernel.kind, self.walk) {
             (_, Walk::Keep { team: 32, .. }) | (Kind::Line, _) => 128,
             (_, Walk::Keep { team, .. } | Walk::Stream { team } | Walk::Resident { team, .. }) => team,
             _ => THREADS,
         };
-        let chunks = self.chunks(kernel, axes.len());
-        let blocks = match kernel.kind {
-            Kind::Map => match self.walk {
-                Walk::Tiled { tile } => axes.tiles(tile),
-                _ => ceil_div(rows, vec * i64::from(threads * UNROLL)),
-            },
-            Kind::Line => ceil_div(rows, i64::from(threads)),
-            Kind::Column => ceil_div(rows, vec * i64::from(TILE_COLUMNS)) * chunks,
-            Kind::Row => match self.walk {
-                Walk::Keep { team, .. } => ceil_div(rows, i64::from(threads / team)),
-                Walk::Resident { .. } => resident::blocks(kernel, axes, target),
-                _ => rows * chunks,
-            },
-        };
-        let scratch = arguments(kernel).into_iter().filter_map(|arg| {
-            let bytes = match arg {
-                Arg::Stage(stmt) => value_bytes(kernel, stmt) * rows as usize,
-                Arg::Partial(stmt) if chunks > 1 || self.walk == Walk::Split => {
-                    accumulator_bytes(kernel, stmt) * (rows * chunks) as usize
-                }
-                Arg::Partial(_) => 0,
-                _ => return None,
-            };
-            Some((arg, bytes))
-        });
-        let scratch = scratch.collect();
-        let counters = match (kernel.kind, self.walk) {
-            (Kind::Row, Walk::Split) => rows as usize + 1,
-            (Kind::Column, _) => ceil_div(rows, vec * i64::from(TILE_COLUMNS)) as usize + 1,
-            _ => usize::from(Phases::of(kernel).has_finish()),
-        };
         let shared = match self.walk {
             Walk::Resident { .. } => resident::shared(kernel, axes) as u32,
             _ => 0,
         };
-        Launch { blocks: blocks.max(1) as u64, threads, shared, scratch, counters }
+        let counters = match (kernel.kind, self.walk) {
+            (Kind::Row, Walk::Split) => axes.rows() as usize + 1,
+            (Kind::Column, _) => self.column_tiles(axes) as usize + 1,
+            _ => usize::from(Phases::of(kernel).has_finish()),
+        };
+        let blocks = self.blocks(kernel, axes, threads, target).max(1) as u64;
+        Launch { blocks, threads, shared, scratch: self.scratch(kernel, axes), counters }
+    }
+
+    fn blocks(&self, kernel: &Kernel, axes: &Geometry, threads: u32, target: &Target) -> i64 {
+        let (rows, chunks) = (axes.rows(), self.chunks(kernel, axes.len()));
+        match (kernel.kind, self.walk) {
+            (Kind::Map, Walk::Tiled { tile }) => axes.tiles(tile),
+            (Kind::Map, _) => ceil_div(rows, i64::from(self.vec) * i64::from(threads * UNROLL)),
+            (Kind::Line, _) => ceil_div(rows, i64::from(threads)),
+            (Kind::Column, _) => self.column_tiles(axes) * chunks,
+            (Kind::Row, Walk::Keep { team, .. }) => ceil_div(rows, i64::from(threads / team)),
+            (Kind::Row, Walk::Resident { .. }) => resident::blocks(kernel, axes, target),
+            (Kind::Row, _) => rows * chunks,
+        }
+    }
+
+    /// How many blocks have columns of their own.
+    fn column_tiles(&self, axes: &Geometry) -> i64 {
+        ceil_div(axes.rows(), i64::from(self.vec) * i64::from(TILE_COLUMNS))
+    }
+
+    /// What blocks leave for others, in argument order.
+    fn scratch(&self, kernel: &Kernel, axes: &Geometry) -> Vec<(Arg, usize)> {
+        let (rows, chunks) = (axes.rows(), self.chunks(kernel, axes.len()));
+        let is_shared = chunks > 1 || self.walk == Walk::Split;
+        let bytes = |arg: &Arg| match *arg {
+            Arg::Stage(stmt) => Some(value_bytes(kernel, stmt) * rows as usize),
+            Arg::Partial(stmt) if is_shared => Some(accumulator_bytes(kernel, stmt) * (rows * chunks) as usize),
+            Arg::Partial(_) => Some(0),
+            _ => None,
+        };
+        arguments(kernel).into_iter().filter_map(|arg| Some((arg, bytes(&arg)?))).collect()
     }
 
     /// The chunks of the canonical order that are spread over blocks.

@@ -1,6 +1,6 @@
 //! How the rows of a kernel are walked.
 
-use super::attention::Part;
+use super::attention::{GROUP_THREADS, Part};
 use super::geometry::Geometry;
 use super::resident::{Target, resident};
 use super::{Lie, Step, THREADS, ceil_div, splittable};
@@ -119,6 +119,47 @@ pub enum Walk {
         /// How the right operand lies.
         right: Lie,
     },
+}
+
+impl Walk {
+    /// The defines that specialise the text, in the order of the walk's fields.
+    pub(super) fn defines(self) -> Vec<String> {
+        let define = |name: &str, value: u32| format!("{name}={value}");
+        let lies = |left: Lie, right: Lie| [define("LEFT", left as u32), define("RIGHT", right as u32)];
+        let heads = |sizes: &[(&str, u32)]| sizes.iter().map(|(name, size)| format!("HEAD_{name}={size}")).collect();
+        match self {
+            Walk::Plain => vec![],
+            Walk::Keep { team, items, whole } => {
+                vec![define("TEAM", team), define("ITEMS", items), define("WHOLE", whole.into())]
+            }
+            Walk::Stream { team } => vec!["STREAM".into(), define("TEAM", team)],
+            Walk::Resident { team, kept } => vec!["RESIDENT".into(), define("TEAM", team), define("KEPT", kept)],
+            Walk::Split => vec!["SPLIT".into()],
+            Walk::Tiled { tile } => vec!["TILED".into(), define("TILE", tile)],
+            Walk::Strips { rows, right } => vec![define("FEW", rows), define("RIGHT", right as u32)],
+            Walk::Product { tile, left, right } => [vec![define("TILE", tile)], lies(left, right).into()].concat(),
+            Walk::Halves { columns, left, right } => {
+                [vec![define("HALVES", columns)], lies(left, right).into()].concat()
+            }
+            Walk::Thirds { columns, shares, left, right } => {
+                [vec![define("THIRDS", columns), define("SHARES", shares.into())], lies(left, right).into()].concat()
+            }
+            Walk::Attention { depth, columns, groups, keys, .. } => {
+                let threads = GROUP_THREADS * (groups + 1);
+                heads(&[
+                    ("DEPTH", depth),
+                    ("COLUMNS", columns),
+                    ("GROUPS", groups),
+                    ("KEYS", keys),
+                    ("THREADS", threads),
+                ])
+            }
+            Walk::Warps { depth, columns, rows, keys, pieces, .. } => {
+                let sizes = [("DEPTH", depth), ("COLUMNS", columns), ("ROWS", rows), ("KEYS", keys)];
+                heads(&[&sizes[..], &[("PIECES", pieces), ("THREADS", GROUP_THREADS)]].concat())
+            }
+        }
+    }
 }
 
 /// How rows are walked: short ones by a warp each, middling ones by a block that keeps them in registers,
