@@ -1,80 +1,26 @@
 //! The variants of attention in one kernel, and of its way back in two: how large their tiles are.
 
+mod part;
+mod tiling;
+
+pub use part::{Part, attention_arguments, drops, is_given, is_given_value};
+pub use tiling::attention_shape;
+pub(super) use tiling::{Tiling, heads};
+
 use super::geometry::are_whole_accesses;
 use super::variant::step;
 use super::warps::{Warps, has_few_rows};
-use super::{Access, Arg, BATCH_AXES, Geometry, Launch, PARTS, Target, Variant, Walk, arguments, ceil_div};
-use crate::plan::{Expr, Fused, Kernel, Level, Plan, StmtId};
-use crate::types::{DType, Dim};
-use serde::{Deserialize, Serialize};
-
-/// Which of the kernels of attention.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Part {
-    /// Draws which weights are kept, before all others.
-    Drops,
-    /// The way forward.
-    Forward,
-    /// The gradient of the queries.
-    Queries,
-    /// The gradients of the keys and the values.
-    Keys,
-}
-
-impl Part {
-    /// The matrices that a kernel reads and those it writes.
-    pub fn matrices(self) -> (&'static [&'static str], &'static [&'static str]) {
-        match self {
-            Part::Drops => (&[], &[]),
-            Part::Forward => (&["queries", "keys", "values"], &["result"]),
-            Part::Queries => (&["queries", "keys", "values", "result", "gradient"], &["gradient_of_queries"]),
-            Part::Keys => (&["queries", "keys", "values", "gradient"], &["gradient_of_keys", "gradient_of_values"]),
-        }
-    }
-
-    /// How many they are.
-    pub fn count(self) -> usize {
-        let (read, written) = self.matrices();
-        read.len() + written.len()
-    }
-
-    /// The kernels on the way forward, in order.
-    pub fn forward(fused: &Fused) -> &'static [Part] {
-        if fused.drops().is_some() { &[Part::Drops, Part::Forward] } else { &[Part::Forward] }
-    }
-
-    /// The kernels on the way back, in order.
-    pub const BACK: [Part; 2] = [Part::Queries, Part::Keys];
-
-    /// The program of the kernel.
-    ///
-    /// # Panics
-    /// If it is a kernel of a way back that is none, or draws where nothing is dropped.
-    pub fn program(self, fused: &Fused) -> &Kernel {
-        let back = || fused.back.as_ref().expect("there is a way back");
-        match self {
-            Part::Drops => &fused.drops().expect("weights are dropped").program,
-            Part::Forward => &fused.score,
-            Part::Queries => &back().of_queries,
-            Part::Keys => &back().of_keys,
-        }
-    }
-}
+use super::{Access, BATCH_AXES, Geometry, Launch, Target, Variant, Walk, ceil_div};
+use crate::plan::{Fused, Plan};
+use crate::types::Dim;
+use tiling::{WITH_SMALL, tiling};
 
 /// Queries of a warpgroup.
 const GROUP: i64 = 64;
-/// Warpgroups of a block that can share the keys of a small tile, what such a tile takes, and one that is none: they pay if all is
-/// done in less than so many percent of the time.
-const WITH_SMALL: u32 = 3;
-const SMALL_TILE: i64 = 40;
-const WHOLE_TILE: i64 = 100;
-const WORTH_SMALL: i64 = 97;
 /// Threads of a warpgroup.
 pub(super) const GROUP_THREADS: u32 = 128;
 /// Blocks of keys, and of values, that are there at a time.
 const STAGES: u32 = 2;
-/// Keys and values that stay in the second cache while queries of several heads read them, in bytes.
-const SECTION: i64 = 32 << 20;
 /// With fewer tiles than this, and more keys than its limit, a kernel that does not share them would leave most multiprocessors
 /// looking on for long.
 const FEW_TILES: i64 = 32;
@@ -131,33 +77,6 @@ const WIDEST_BACK: i64 = 128;
 const STAGES_BACK: u32 = 3;
 const ROWS_BACK: u32 = 64;
 
-/// The arguments of a kernel of attention: the matrices, values a row or what blocks exchange, then those of its program, whose outer extents are
-/// the batch axes, m and n.
-pub fn attention_arguments(fused: &Fused, part: Part) -> Vec<Arg> {
-    let (read, written) = part.matrices();
-    let all = (0..(read.len() + written.len()) as u32).flat_map(|k| {
-        let matrix = if (k as usize) < read.len() { Arg::Matrix(k) } else { Arg::MatrixTo(k) };
-        [matrix, Arg::Heads(k)]
-    });
-    let rows: &[Arg] = match part {
-        Part::Drops => &[Arg::KeptTo],
-        Part::Forward if fused.back.is_none() => &[PARTS],
-        Part::Forward => &[Arg::LogsTo],
-        Part::Queries => &[Arg::Logs, Arg::SumsTo],
-        Part::Keys => &[Arg::Logs, Arg::Sums],
-    };
-    let program = part.program(fused);
-    let left_out = |arg: &Arg| match arg {
-        Arg::Outer | Arg::Store(_) | Arg::StoreStrides(_) => true,
-        Arg::Leaf(k) | Arg::LeafStrides(k) => is_given(program, *k as usize),
-        _ => false,
-    };
-    let rest = arguments(program).into_iter().filter(|arg| !left_out(arg));
-    let kept = fused.drops().filter(|_| part != Part::Drops).map(|_| Arg::Kept);
-    let counters = (part != Part::Drops).then_some(Arg::Counters);
-    all.chain(rows.iter().copied()).chain(kept).chain([Arg::Attention]).chain(counters).chain(rest).collect()
-}
-
 /// Whether there are kernels of the way back for some extents and layouts, as far as the plan tells.
 pub fn may_walk_back(plan: &Plan, fused: &Fused) -> bool {
     let (scores, _, values) = fused.parts(plan);
@@ -166,35 +85,6 @@ pub fn may_walk_back(plan: &Plan, fused: &Fused) -> bool {
         _ => true,
     };
     fused.back.is_some() && scores.batch.len() <= BATCH_AXES && fits(&scores.k) && fits(&values.n)
-}
-
-/// What tells of a weight whether it is kept and what those are multiplied by that are, if that is what a program makes of weights
-/// and the second is one value for the whole kernel.
-pub fn drops(program: &Kernel, weight: StmtId) -> Option<[StmtId; 2]> {
-    let factors = |s: StmtId| match &program.stmt(s).expr {
-        Expr::Apply(op, args) if op.name == "mul" => Some([args[0], args[1]]),
-        _ => None,
-    };
-    let [given, factor] = factors(weight)?;
-    let [kept, scale] = factors(factor)?;
-    let Expr::Cast(keeps) = program.stmt(kept).expr else { return None };
-    let is_bool = program.stmt(keeps).dtype == DType::Bool;
-    let is_once = program.stmt(scale).level == Level::All;
-    (is_given_value(program, given) && is_bool && is_once).then_some([keeps, scale])
-}
-
-/// Whether a value of a program is what the kernel gives it. What is written nowhere is not rounded either.
-pub fn is_given_value(program: &Kernel, value: StmtId) -> bool {
-    match program.stmt(value).expr {
-        Expr::Product(_) => true,
-        Expr::Load(leaf) => is_given(program, leaf as usize),
-        _ => false,
-    }
-}
-
-/// Whether a leaf of a program is a value that the kernel gives it: it reads what is stored nowhere.
-pub fn is_given(program: &Kernel, leaf: usize) -> bool {
-    program.leaves[leaf].buf().is_some_and(|buf| program.writes(buf))
 }
 
 impl Variant {
@@ -336,85 +226,6 @@ fn shared_of_floats(part: Part, groups: u32, [depth, columns]: [u32; 2]) -> u32 
     128 + own + slots * (slot + 16) + 16
 }
 
-/// The kernel's `fuse_attention_shape` ([`Arg::Attention`]), aligned to 8 bytes.
-pub fn attention_shape(variant: &Variant, axes: &Geometry, target: &Target) -> Vec<u8> {
-    let extents = axes.outer.iter().chain(&axes.inner);
-    let (part, tiling, is_causal) = match variant.walk {
-        Walk::Attention { part, groups, is_causal, .. } => {
-            (part, tiling(part, groups, axes, target, is_causal), is_causal)
-        }
-        walk => {
-            let (warps, is_causal) = Warps::of(walk).expect("only attention has such a shape");
-            (Part::Forward, warps.tiling(axes, target), is_causal)
-        }
-    };
-    let Tiling { tiles, heads, splits, folded, whole } = tiling;
-    let counts = [tiles, heads, section(part, axes, heads, is_causal), splits, folded, whole];
-    let bytes = extents.flat_map(|extent| extent.to_ne_bytes());
-    bytes.chain(counts.into_iter().flat_map(|count| (count as i32).to_ne_bytes())).collect()
-}
-
-/// How the work of a call is shared among blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tiling {
-    /// Tiles of queries or keys a head.
-    pub tiles: i64,
-    /// Heads, or groups of folded ones.
-    pub heads: i64,
-    /// Blocks that share the keys of a tile.
-    pub splits: i64,
-    /// Heads of the last batch axis that are rows of one tile.
-    pub folded: i64,
-    /// Tiles of a head that are not small, whose keys the groups of a block share.
-    pub whole: i64,
-}
-
-/// Tiles of queries or keys a head, none of which is shared by blocks.
-fn tiling(part: Part, groups: u32, axes: &Geometry, target: &Target, is_causal: bool) -> Tiling {
-    let rows = axes.outer[if part == Part::Keys { BATCH_AXES + 1 } else { BATCH_AXES }];
-    let (tiles, heads) = (ceil_div(rows, GROUP * i64::from(groups)), heads(axes));
-    let all = Tiling { tiles, heads, splits: 1, folded: 1, whole: tiles };
-    let has_small = part == Part::Forward && groups == WITH_SMALL && !is_causal;
-    if has_small { with_small(all, rows, target).unwrap_or(all) } else { all }
-}
-
-/// The tiling in which small tiles end the work much earlier, if there is one.
-fn with_small(all: Tiling, rows: i64, target: &Target) -> Option<Tiling> {
-    let (blocks, small) = (i64::from(target.multiprocessors.max(1)), ceil_div(rows, GROUP));
-    let end = |whole: i64| {
-        let few = small - whole * i64::from(WITH_SMALL);
-        (end_of_tiles(blocks, whole * all.heads, few * all.heads), Tiling { tiles: whole + few, whole, ..all })
-    };
-    // What is left of the last round of whole tiles is all that may pay.
-    let most = small / i64::from(WITH_SMALL);
-    let least = (most - ceil_div(blocks, all.heads) - 1).max(0);
-    let (time, tiling) = (least..=most).map(end).min_by_key(|(time, _)| *time)?;
-    (time * 100 < ceil_div(all.tiles * all.heads, blocks) * WHOLE_TILE * WORTH_SMALL).then_some(tiling)
-}
-
-/// When blocks are done that take whole tiles in turn, and then small ones.
-fn end_of_tiles(blocks: i64, whole: i64, small: i64) -> i64 {
-    let (rounds, more) = (whole / blocks, whole % blocks);
-    let fits = |end: i64| {
-        let by = |rounds: i64| (end - rounds * WHOLE_TILE).max(0) / SMALL_TILE;
-        more * by(rounds + 1) + (blocks - more) * by(rounds) >= small
-    };
-    let first = if more > 0 { rounds + 1 } else { rounds } * WHOLE_TILE;
-    (0..).map(|step| first + step * SMALL_TILE / 4).find(|end| fits(*end)).expect("more time fits more tiles")
-}
-
-/// Places of the batch axes.
-pub(super) fn heads(axes: &Geometry) -> i64 {
-    axes.outer[..BATCH_AXES].iter().product()
-}
-
-/// How many heads are worked on at a time: where the number of keys differs from tile to tile, as many as the cache holds, else
-/// one after the other.
-fn section(part: Part, axes: &Geometry, heads: i64, is_causal: bool) -> i64 {
-    let bytes = element_bytes(part, axes) as i64 * axes.outer[BATCH_AXES + 1] * axes.inner.iter().sum::<i64>();
-    if is_causal { (SECTION / bytes.max(1)).clamp(1, heads.max(1)) } else { 1 }
-}
-
 /// Whether all rows begin at even addresses.
 fn in_whole_accesses(matrix: &Access) -> bool {
     let is_even = |stride: &i64| are_whole_accesses(*stride, matrix.bytes);
@@ -452,7 +263,7 @@ mod tests {
     use std::collections::HashSet;
 
     /// Heads one after the other, with rows of `depth` elements and a place of 8 between them.
-    fn heads(m: i64, n: i64, depth: i64, address: u64) -> Geometry {
+    pub fn heads(m: i64, n: i64, depth: i64, address: u64) -> Geometry {
         of(2, m, n, depth, address)
     }
 
@@ -467,7 +278,7 @@ mod tests {
         Geometry { outer: vec![1, 8, 12, m, n], inner: vec![depth, depth], operands }
     }
 
-    fn variant(axes: &Geometry) -> Option<Variant> {
+    pub fn variant(axes: &Geometry) -> Option<Variant> {
         let plan = attention();
         Variant::attention(&plan.fused[0], Part::Forward, axes, &H200)
     }
@@ -530,22 +341,6 @@ mod tests {
     }
 
     #[test]
-    fn a_last_round_of_few_tiles_becomes_small_ones() {
-        let of = |m: i64, is_causal| tiling(Part::Forward, 3, &heads(m, m, 64, 0), &H200, is_causal);
-        // 9 tiles of 96 heads would be 6.5 rounds; 8, and 64 queries more, are 5.8 and small ones.
-        assert_eq!(of(1600, false), Tiling { tiles: 9, heads: 96, splits: 1, folded: 1, whole: 8 });
-        assert_eq!((of(1600, true).whole, of(1600, true).tiles), (9, 9));
-        // 8 rounds are full.
-        assert_eq!((of(2048, false).whole, of(2048, false).tiles), (11, 11));
-        // However many there are, few are looked at.
-        assert!(of(1 << 24, false).tiles >= (1 << 24) / 192);
-        assert_eq!(end_of_tiles(132, 132, 0), WHOLE_TILE);
-        assert_eq!(end_of_tiles(132, 133, 0), 2 * WHOLE_TILE);
-        assert_eq!(end_of_tiles(132, 0, 264), 2 * SMALL_TILE);
-        assert_eq!(end_of_tiles(132, 131, 2), WHOLE_TILE);
-    }
-
-    #[test]
     fn queries_of_any_number_share_a_text_of_two_warpgroups() {
         let plan = attention();
         let count = |sizes: &[(i64, i64)]| {
@@ -578,15 +373,5 @@ mod tests {
             let smallest = 128 + groups * 384 * sizes[0] + 2 * 390 * widest;
             assert!(shared > smallest, "{part:?} {sizes:?}: {shared}");
         }
-    }
-
-    #[test]
-    fn heads_whose_tiles_differ_share_the_cache() {
-        let axes = heads(4096, 4096, 128, 0);
-        let whole = Tiling { tiles: 32, heads: 96, splits: 1, folded: 1, whole: 32 };
-        assert_eq!(tiling(Part::Forward, 2, &axes, &H200, false), whole);
-        assert_eq!([false, true].map(|is_causal| section(Part::Forward, &axes, 96, is_causal)), [1, 16]);
-        let shape = attention_shape(&variant(&axes).expect("it has a kernel"), &axes, &H200);
-        assert_eq!(shape.len(), 7 * 8 + 6 * 4);
     }
 }
