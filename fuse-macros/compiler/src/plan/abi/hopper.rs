@@ -3,12 +3,19 @@
 //!
 //! See the helpers `fuse_thirds`, `fuse_halves` and `fuse_float8`. Times are in ns, measured on an H200 over the shapes of `benches/products.rs`.
 
-use super::geometry::are_whole_accesses;
+mod tiles;
+mod times;
+
+pub(super) use tiles::{HALVES, THIRDS, may_pay, side_by_side};
+pub(super) use times::{LIBRARY, Times, taken};
+
 use super::product::{lie, tiles};
 use super::variant::{step, vector};
-use super::{Access, BATCH_AXES, Geometry, Launch, Lie, PARTS, Step, Target, Variant, Walk, ceil_div};
-use crate::plan::{Expr, Kernel, Level, Matmul};
+use super::{Access, BATCH_AXES, Geometry, Launch, Lie, PARTS, Step, Target, Variant, Walk};
+use crate::plan::{Kernel, Matmul};
 use crate::types::DType;
+use tiles::FLOAT8;
+use times::has_odd_rows;
 
 /// The generation of devices whose instructions are used; later ones have others.
 const CAPABILITY: u32 = 90;
@@ -20,175 +27,13 @@ const MOST_INNER: i64 = 1 << 30;
 const PACK: i64 = 8;
 /// Shared memory in which the rows of a tile are turned.
 const TURN: u32 = 8 * 16 * 40 * 4;
-/// Inner positions of a step of a shared tile, and the fewest steps of a share.
-const STEP: i64 = 32;
-const FEWEST_STEPS: i64 = 4;
-/// What it takes beside to make one of what two blocks have of a tile, and for each further one.
-const SETTLE: i64 = 5000;
-const SETTLE_MORE: i64 = 700;
-/// Tiles are shared if that takes less than so many percent of the time: where 0 to 11 percent were foretold, 4096 x 768 x 3072 and
-/// 4096 x 4096 x 4096 took 5% longer.
-const WORTH_SHARING: i64 = 80;
-/// Percent of a device's multiprocessors that must have something to do for the whole time: with fewer the library is faster.
-const BUSY: i64 = 55;
-
-/// A launch and what it waits for: how much longer the library takes for a small product, and a kernel behind it.
-pub(super) const LIBRARY: i64 = 2000;
-const ANOTHER_LAUNCH: i64 = 4000;
-/// What a long function and a random draw of every element take, for a million of them: in the epilogue, where tensor cores wait for
-/// it, and in a kernel of its own, where memory works meanwhile. Bias and gelu behind 4096 x 768 x 3072 take 48 us in one, with dropout and the
-/// product stored as well 65; by the library and a kernel 46 and 59.
-const EPILOGUE: Effort = Effort { long: 400, draw: 1000 };
-const KERNEL: Effort = Effort { long: 1000, draw: 700 };
-/// TFLOP/s of the library for halves, and where rows of the product do not begin at multiples of 16 bytes.
-const LIBRARY_SPEEDS: [i64; 2] = [700, 110];
-/// Bytes of the pieces in which memory is read.
-const SECTOR: i64 = 32;
-/// Percent that tiles take longer for each operand whose rows do not begin with a sector: a quarter more of them are read.
-const OFF_SECTOR: i64 = 15;
 
 /// How long a product of halves by the library may take, in terms of what not launching the rest saves. Beyond that a template
 /// gains a few percent for some numbers of rows alone, and compiling it keeps the first of them waiting.
 const MOST_MULTIPLIED: i64 = 3;
 
-/// Nanoseconds a million elements.
-struct Effort {
-    long: i64,
-    draw: i64,
-}
-
-/// What is done with every element of a product, in terms of what takes time.
-#[derive(Clone, Copy, Default)]
-struct Following {
-    long: i64,
-    draws: i64,
-    /// Matrices that are stored.
-    stores: i64,
-}
-
-impl Following {
-    fn of(rest: &Kernel) -> Following {
-        let each = || rest.stmts.iter().filter(|stmt| stmt.level == Level::Elem);
-        let count = |is: &dyn Fn(&Expr) -> bool| each().filter(|stmt| is(&stmt.expr)).count() as i64;
-        Following {
-            long: count(&|expr| expr.is_heavy() && !expr.is_draw()),
-            draws: count(&Expr::is_draw),
-            stores: rest.stores.len() as i64,
-        }
-    }
-
-    fn takes(&self, effort: &Effort, elements: i64) -> i64 {
-        (self.long * effort.long + self.draws * effort.draw) * elements / 1_000_000
-    }
-}
-
-/// The tiles of one way of multiplying.
-pub(super) struct Tiles {
-    /// Columns they may have, what 64 inner positions of them take, and what every tile takes beside that.
-    columns: &'static [(u32, i64, i64)],
-    /// Of each of several products a tile has a multiple of so many columns.
-    unit: u32,
-    /// Whether blocks may share tiles, see the helper `fuse_shares`.
-    shares: bool,
-}
-
-/// Of floats.
-pub(super) const THIRDS: Tiles = Tiles { columns: &[(192, 4100, 2000), (128, 3000, 2000)], unit: 32, shares: true };
-/// Of halves. Tiles of a round end together, so that all write at the same time.
-pub(super) const HALVES: Tiles =
-    Tiles { columns: &[(256, 830, 4000), (192, 670, 2900), (128, 510, 1800)], unit: 64, shares: false };
-/// Of fp8. What copies bring, 32 bytes a cycle, bounds all of them.
-const FLOAT8: Tiles =
-    Tiles { columns: &[(256, 460, 4600), (192, 373, 3300), (128, 268, 2300)], unit: 64, shares: false };
-
-impl Tiles {
-    /// The columns with which a device is done first, and when.
-    pub(super) fn best(&self, axes: &Geometry, target: &Target) -> (u32, i64) {
-        self.best_of(1, axes, target).expect("there are tiles")
-    }
-
-    /// The same of so many products with one left operand, if tiles have columns for all of them.
-    pub(super) fn best_of(&self, products: u32, axes: &Geometry, target: &Target) -> Option<(u32, i64)> {
-        let axes = &side_by_side(products, axes);
-        let time = |columns: u32| {
-            (columns, self.shared(columns, axes, target).unwrap_or_else(|| self.whole(columns, axes, target)))
-        };
-        let fitting = self.columns().filter(|columns| columns % (products * self.unit) == 0);
-        fitting.map(time).min_by_key(|(_, time)| *time)
-    }
-
-    /// What a tile takes.
-    fn tile(&self, columns: u32, axes: &Geometry) -> i64 {
-        let (_, stage, beside) = self.columns.iter().find(|(own, ..)| *own == columns).expect("there are such tiles");
-        ceil_div(axes.len(), 64) * stage + beside
-    }
-
-    /// When a device is done if blocks take whole tiles.
-    fn whole(&self, columns: u32, axes: &Geometry, target: &Target) -> i64 {
-        rounds(axes, columns, target) * self.tile(columns, axes)
-    }
-
-    /// When a device is done if blocks share the tiles that are left when all have had as many, if that is much earlier.
-    fn shared(&self, columns: u32, axes: &Geometry, target: &Target) -> Option<i64> {
-        let (blocks, tile) = (i64::from(target.multiprocessors.max(1)), self.tile(columns, axes));
-        let (whole, left) = (tiles(axes, [ROWS, columns]) / blocks, tiles(axes, [ROWS, columns]) % blocks);
-        let steps = left * ceil_div(axes.len(), STEP);
-        let fits = self.shares && steps >= blocks * FEWEST_STEPS && steps < i64::from(i32::MAX);
-        let time = || whole * tile + left * tile / blocks + SETTLE + blocks / left * SETTLE_MORE;
-        fits.then(time).filter(|shared| shared * 100 < self.whole(columns, axes, target) * WORTH_SHARING)
-    }
-
-    /// Whether blocks should share tiles.
-    pub(super) fn is_shared(&self, columns: u32, axes: &Geometry, target: &Target) -> bool {
-        self.shared(columns, axes, target).is_some()
-    }
-
-    /// The parts and counters of tiles that are shared, in bytes and as a number.
-    fn parts(&self, columns: u32, axes: &Geometry, target: &Target) -> Option<(usize, usize)> {
-        self.shared(columns, axes, target)?;
-        let blocks = i64::from(target.multiprocessors);
-        let left = tiles(axes, [ROWS, columns]) % blocks;
-        let most = blocks / left + 2;
-        Some(((left * most) as usize * (ROWS * columns * 4) as usize, left as usize * 8))
-    }
-
-    /// How many columns tiles may have.
-    pub(super) fn columns(&self) -> impl Iterator<Item = u32> {
-        self.columns.iter().map(|(columns, ..)| *columns)
-    }
-
-    /// Whether there is enough to do for most of a device.
-    pub(super) fn keep_busy(&self, axes: &Geometry, target: &Target) -> bool {
-        self.are_busy(self.best(axes, target), axes, target)
-    }
-
-    /// Whether a device that is done after a time has had enough to do.
-    pub(super) fn are_busy(&self, (columns, time): (u32, i64), axes: &Geometry, target: &Target) -> bool {
-        let slots = i128::from(target.multiprocessors) * i128::from(ROWS * columns) * i128::from(time);
-        i128::from(axes.rows()) * i128::from(self.tile(columns, axes)) * 100 > slots * i128::from(BUSY)
-    }
-}
-
-/// How many tiles the busiest multiprocessor computes.
-fn rounds(axes: &Geometry, columns: u32, target: &Target) -> i64 {
-    ceil_div(tiles(axes, [ROWS, columns]), i64::from(target.multiprocessors.max(1)))
-}
-
-/// Whether there are tiles of so many columns for a quarter of the multiprocessors; with fewer, timing them tells nothing new.
-pub(super) fn may_pay(axes: &Geometry, columns: u32, target: &Target) -> bool {
-    4 * tiles(axes, [ROWS, columns]) >= i64::from(target.multiprocessors)
-}
-
 fn exists(axes: &Geometry, target: &Target) -> bool {
     target.capability == CAPABILITY && axes.len() < MOST_INNER && tiles(axes, [ROWS, ROWS]) < i64::from(u32::MAX)
-}
-
-/// The axes of one product of as many tiles as so many products with one left operand have: of each, tiles have a part of their
-/// columns.
-pub(super) fn side_by_side(products: u32, axes: &Geometry) -> Geometry {
-    let mut axes = axes.clone();
-    axes.outer[BATCH_AXES + 1] *= i64::from(products);
-    axes
 }
 
 pub(super) fn axes_of(products: i64, [m, n, k]: [i64; 3]) -> Geometry {
@@ -221,58 +66,6 @@ pub fn pays_in_halves(
     }
     let times = Times::of(&axes, [left, right], matmul, target);
     (is_odd || times.multiplied < MOST_MULTIPLIED * times.passed) && times.taken < times.by_library()
-}
-
-/// Whether rows of a product of halves begin at odd addresses, which the library is slow for.
-fn has_odd_rows(axes: &Geometry) -> bool {
-    axes.outer[BATCH_AXES] > 1 && !are_whole_accesses(axes.outer[BATCH_AXES + 1], DType::F16.bytes())
-}
-
-/// What a product of halves takes: by the library, by the kernel behind it, and by the template.
-pub(super) struct Times {
-    multiplied: i64,
-    passed: i64,
-    /// The template, with what follows.
-    pub(super) taken: i64,
-}
-
-impl Times {
-    pub(super) fn of(axes: &Geometry, operands: [&Access; 2], matmul: &Matmul, target: &Target) -> Times {
-        let speed = LIBRARY_SPEEDS[usize::from(has_odd_rows(axes))];
-        let multiplied = LIBRARY + axes.rows() * 2 / speed * axes.len() / 1000;
-        let passed = matmul
-            .lib
-            .rest
-            .as_ref()
-            .map(Following::of)
-            .map_or(0, |rest| pass(axes, 1 + rest.stores).max(rest.takes(&KERNEL, axes.rows())) + ANOTHER_LAUNCH);
-        let taken = taken(1, axes, operands, &matmul.epilogue, target).expect("there are tiles");
-        Times { multiplied, passed, taken }
-    }
-
-    pub(super) fn by_library(&self) -> i64 {
-        self.multiplied + self.passed
-    }
-}
-
-/// What the template takes for so many products of halves with one left operand, and what follows, if it has tiles for them.
-pub(super) fn taken(
-    products: u32,
-    axes: &Geometry,
-    operands: [&Access; 2],
-    program: &Kernel,
-    target: &Target,
-) -> Option<i64> {
-    let between = |operand: &&Access| operand.strides[BATCH_AXES..].iter().copied().max().unwrap_or(0);
-    let off_sector = operands.iter().filter(|operand| between(operand) * 2 % SECTOR != 0).count() as i64;
-    let multiplied = HALVES.best_of(products, axes, target)?.1 * (100 + OFF_SECTOR * off_sector) / 100;
-    let here = Following::of(program);
-    Some(multiplied + pass(axes, here.stores - i64::from(products)) + here.takes(&EPILOGUE, axes.rows()))
-}
-
-/// Reading or writing so many matrices like the product at 3.5 TB/s.
-fn pass(axes: &Geometry, matrices: i64) -> i64 {
-    axes.rows() * 2 * matrices / 3500
 }
 
 /// The launch of so many products with one left operand in such tiles.
@@ -376,6 +169,7 @@ pub(super) fn bytes(axes: &Geometry) -> usize {
 #[cfg(test)]
 mod tests {
     use super::super::samples::{H200, behind_product, matmul, product, scaled_product};
+    use super::tiles::Tiles;
     use super::*;
     use crate::graph::Graph;
     use crate::op::{Attr, Build, Literal, Op};
@@ -492,11 +286,11 @@ mod tests {
 
     #[test]
     fn a_block_fits_a_multiprocessor() {
-        for (columns, ..) in THIRDS.columns {
-            assert!(thirds_shared(*columns) as usize <= H200.shared_per_block);
+        for columns in THIRDS.columns() {
+            assert!(thirds_shared(columns) as usize <= H200.shared_per_block);
         }
-        for (columns, ..) in HALVES.columns.iter().chain(FLOAT8.columns) {
-            assert!(halves_shared(*columns) as usize <= H200.shared_per_block);
+        for columns in HALVES.columns().chain(FLOAT8.columns()) {
+            assert!(halves_shared(columns) as usize <= H200.shared_per_block);
         }
         assert_eq!(launch(&axes_of(1, [4096, 4096, 64]), 192, 0, &H200).blocks, 132);
         assert_eq!(launch(&axes_of(2, [100, 300, 64]), 192, 0, &H200).blocks, 4);
