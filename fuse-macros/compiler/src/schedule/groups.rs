@@ -5,111 +5,15 @@
 //! own. Afterwards kernels that walk the same domain over the same inputs are merged. Elementwise values that are not
 //! kept by then are computed again where they are read, if that is cheaper than memory (see `lower`).
 
+use super::facts::{axis_attr, is_draw, is_from_nothing, is_row_order, reduced_last, reduction};
 use super::frame::{Axis, Frame, frame, keeps_axes};
+use super::group::{Group, GroupId, Member, Shape};
 use super::views::{behind_views, broadcast, inverse, normal};
 use crate::graph::Graph;
-use crate::op::{Attr, Class, Reduction, Source, Val};
+use crate::op::{Class, Source, Val};
 use crate::plan::{Decision, Kind, Level, View};
 use crate::types::Dim;
 use std::collections::BTreeSet;
-
-/// A kernel under construction, by number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GroupId(pub usize);
-
-/// What a group becomes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// A generated kernel.
-    Nest(Kind),
-    /// A product of matrices with its epilogue.
-    Matmul,
-    /// One copy kernel an operand: joins, and writes over a part of a copy.
-    Join,
-    /// A copy kernel, then a scatter.
-    Scatter,
-}
-
-/// Nodes that share a kernel.
-#[derive(Clone, Debug)]
-pub struct Group {
-    /// What it becomes.
-    pub shape: Shape,
-    /// The extents it iterates over, reduced axes last.
-    pub domain: Vec<Dim>,
-    /// How many of the last axes are reduced.
-    pub reduced: usize,
-    /// What it computes, in program order.
-    pub members: Vec<Member>,
-    /// Groups it reads from.
-    pub deps: BTreeSet<GroupId>,
-}
-
-/// A node in a kernel.
-#[derive(Clone, Debug)]
-pub struct Member {
-    /// The node.
-    pub node: u32,
-    /// How often it is computed.
-    pub level: Level,
-    /// Views that bring its result onto the domain (or onto the outer axes for `Row`, rank 0 for `All`).
-    pub onto: Vec<View>,
-}
-
-impl Group {
-    /// The extents that are not reduced.
-    pub fn outer(&self) -> &[Dim] {
-        &self.domain[..self.domain.len() - self.reduced]
-    }
-
-    /// The extents at a level.
-    pub fn dims_at(&self, level: Level) -> &[Dim] {
-        match level {
-            Level::Elem => &self.domain,
-            Level::Row => self.outer(),
-            Level::All => &[],
-        }
-    }
-
-    /// The member that is this node.
-    pub fn member(&self, node: u32) -> Option<&Member> {
-        self.members.iter().find(|m| m.node == node)
-    }
-
-    /// Whether points cannot use what rows (or columns) reduce to, because one row is spread over many blocks.
-    pub fn is_single_phase(&self) -> bool {
-        const ONE_BLOCK: i64 = 1 << 16;
-        let extent = self.domain.iter().cloned().fold(Dim::Const(1), Dim::mul);
-        let small = extent.as_const().is_some_and(|n| n <= ONE_BLOCK);
-        match self.shape {
-            Shape::Nest(Kind::Row) => self.outer().is_empty() && !small,
-            shape => shape == Shape::Nest(Kind::Column),
-        }
-    }
-
-    /// Views that bring values of these extents onto the rows; the two may differ by axes of extent 1.
-    pub fn onto_rows(&self, dims: &[Dim]) -> Vec<View> {
-        normal(dims, &[View::Reshape(self.outer().to_vec())])
-    }
-
-    /// Views from a member's own extents to the extents of a level at or inside its own.
-    pub fn lift(&self, member: &Member, to: Level) -> Option<Vec<View>> {
-        let mut views = member.onto.clone();
-        let mut at = member.level;
-        while at < to {
-            let (from, next) = match at {
-                Level::Row => (self.outer().len(), Level::Elem),
-                // What all rows reduce to is known only after the last of them.
-                Level::All | Level::Elem => return None,
-            };
-            let dims = self.dims_at(next);
-            views.extend((from..dims.len()).map(|k| View::Unsqueeze(k as u32)));
-            views.push(View::Expand(dims.to_vec()));
-            at = next;
-        }
-        (at == to).then_some(views)
-    }
-}
 
 /// The groups of a graph, and the reasons for them.
 pub struct Groups<'g> {
@@ -442,54 +346,6 @@ pub fn lines_up(graph: &Graph, val: Val, group: &Group, member: &Member, chain: 
     let dims = &graph.node(val).outs[val.out as usize].dims;
     let Some(lift) = group.lift(member, level) else { return false };
     matches!((frame(dims, chain), frame(dims, &lift)), (Some(read), Some(made)) if read == made)
-}
-
-/// The kind and the axes of a reduction node, ascending.
-pub fn reduction(graph: &Graph, node: u32) -> (Reduction, Vec<usize>) {
-    let info = &graph.nodes[node as usize];
-    let Class::Reduce(kind) = info.op.class else { unreachable!("{} is no reduction", info.op.name) };
-    let rank = graph.node(info.args[0]).outs[info.args[0].out as usize].rank();
-    let axes = match info.attrs.first() {
-        Some(Attr::Int(axis)) => vec![axis.rem_euclid(rank.max(1) as i64) as usize],
-        _ => (0..rank).collect(),
-    };
-    (kind, axes)
-}
-
-/// The axis an attribute of a node names, counted from the front of its first operand.
-pub fn axis_attr(graph: &Graph, node: u32, attr: usize) -> usize {
-    let info = &graph.nodes[node as usize];
-    let rank = graph.node(info.args[0]).outs[info.args[0].out as usize].rank().max(1) as i64;
-    match &info.attrs[attr] {
-        Attr::Int(axis) => axis.rem_euclid(rank) as usize,
-        other => unreachable!("an axis is an integer: {other:?}"),
-    }
-}
-
-/// Rows are along the innermost axis, or along all axes flattened; everything else is a column.
-pub fn is_row_order(axes: &[usize], rank: usize) -> bool {
-    axes.len() == rank || axes == [rank - 1]
-}
-
-/// All axes in order, the reduced ones moved to the end.
-pub fn reduced_last(rank: usize, axes: &[usize]) -> Vec<u32> {
-    let kept = (0..rank).filter(|k| !axes.contains(k));
-    kept.chain(axes.iter().copied()).map(|k| k as u32).collect()
-}
-
-/// Whether one value is made of constants, sizes and host scalars alone, like the scale of attention.
-pub fn is_from_nothing(graph: &Graph, val: Val) -> bool {
-    let node = graph.node(val);
-    match node.op.class {
-        Class::Source(Source::Constant | Source::Scalar | Source::Size) => true,
-        Class::Elementwise => node.outs[0].dims.is_empty() && node.args.iter().all(|&arg| is_from_nothing(graph, arg)),
-        _ => false,
-    }
-}
-
-/// Whether a node draws random numbers.
-pub fn is_draw(graph: &Graph, node: u32) -> bool {
-    graph.nodes[node as usize].op.effect == crate::op::OpEffect::Rng
 }
 
 /// The order a frame permutes a value's axes in, if it does nothing else.

@@ -1,6 +1,8 @@
 //! One group as a kernel: its members become statements, what lies outside becomes leaves.
 
-use super::groups::{Group, Member, axis_attr, lines_up, reduced_last, reduction};
+use super::facts::{axis_attr, reduced_last, reduction};
+use super::group::{Group, Member};
+use super::groups::lines_up;
 use super::lower::Lower;
 use super::views::{behind_views, broadcast, normal, source_axis};
 use crate::graph::Node;

@@ -3,7 +3,9 @@
 //! Groups are lowered last to first, so that a group knows which of its values are read by others and must be stored.
 //! A group none of whose values are wanted leaves no kernel: everything it made was computed again where it was read.
 
-use super::groups::{Group, GroupId, Groups, Member, Shape, axis_attr};
+use super::facts::{axis_attr, is_draw, is_from_nothing, reduced_last};
+use super::group::{Group, GroupId, Member, Shape};
+use super::groups::Groups;
 use super::kernel::KernelBuilder;
 use super::views::{behind_views, broadcast, normal};
 use crate::graph::Graph;
@@ -76,7 +78,7 @@ impl<'g> Lower<'g> {
         for (k, &input) in graph.inputs.iter().enumerate() {
             lower.new_buffer(input, BufClass::In(k as u32));
         }
-        for (id, node) in graph.nodes.iter().enumerate().filter(|(id, _)| super::groups::is_draw(graph, *id as u32)) {
+        for (id, node) in graph.nodes.iter().enumerate().filter(|(id, _)| is_draw(graph, *id as u32)) {
             lower.draws.insert(id as u32, lower.plan.draws.len() as u32);
             // One counter gives four numbers.
             lower.plan.draws.push(Dim::ceil_div(node.outs[0].numel(), Dim::Const(4)));
@@ -173,7 +175,7 @@ impl<'g> Lower<'g> {
         }
         let repeatable = match node.op.class {
             Class::Elementwise | Class::Gather => true,
-            _ => super::groups::is_draw(self.graph, val.node),
+            _ => is_draw(self.graph, val.node),
         };
         if !repeatable || is_stored || matches!(from.shape, Shape::Matmul | Shape::Nest(Kind::Line)) {
             return false;
@@ -183,7 +185,7 @@ impl<'g> Lower<'g> {
             return false;
         }
         // A launch for it would cost more than any number of instructions.
-        if super::groups::is_from_nothing(self.graph, val) {
+        if is_from_nothing(self.graph, val) {
             return true;
         }
         let repeats =
@@ -214,7 +216,7 @@ impl<'g> Lower<'g> {
             for &arg in &node.args {
                 let (root, views) = behind_views(self.graph, arg);
                 match () {
-                    () if super::groups::is_from_nothing(self.graph, root) => {}
+                    () if is_from_nothing(self.graph, root) => {}
                     () if !views.is_empty() => return false,
                     () if self.bytes(root) < self.bytes(val) => _ = sources.insert(root),
                     () if ops.insert(root) => open.push(root),
@@ -264,7 +266,7 @@ impl<'g> Lower<'g> {
         }
         let node = self.graph.node(val);
         let heavy = node.op.class == Class::Gather
-            || super::groups::is_draw(self.graph, val.node)
+            || is_draw(self.graph, val.node)
             // Only divisions fault at zero.
             || node.op.scalar.as_ref().is_some_and(|s| s.heavy || s.zero_fault);
         cost.ops += (node.op.name != "cast") as usize;
@@ -362,7 +364,7 @@ impl<'g> Lower<'g> {
         let [base, index, src] = info.args[..] else { unreachable!("a scatter has a base, an index and a source") };
         let dims = |val: Val| self.graph.node(val).outs[val.out as usize].dims.clone();
         let (out, index_dims, walked) = (dims(base), dims(index), dims(src));
-        let last = View::Permute(super::groups::reduced_last(walked.len(), &[axis]));
+        let last = View::Permute(reduced_last(walked.len(), &[axis]));
         let index_onto = [broadcast(&index_dims, &walked), vec![last.clone()]].concat();
         let shorter = (0..walked.len()).filter(|&k| k != axis && out[k] != walked[k]);
         let cut = |k: usize| View::Slice { axis: k as u32, start: Dim::Const(0), len: walked[k].clone(), step: 1 };

@@ -1,6 +1,6 @@
 //! Products of matrices: operands, epilogue, and the form in which a library does the same.
 
-use super::groups::{Group, Member};
+use super::group::{Group, Member};
 use super::kernel::KernelBuilder;
 use super::lower::Lower;
 use super::views::{behind_views, broadcast};

@@ -1,6 +1,7 @@
 //! Merges kernels that walk the same domain over the same inputs, so that shared inputs are read once.
 
-use super::groups::{Group, GroupId, Groups, Shape};
+use super::group::{Group, GroupId, Shape};
+use super::groups::Groups;
 use super::views::{behind_views, normal};
 use crate::op::{Class, Source, Val};
 use crate::plan::{Decision, Kind, Level, View};

@@ -1,6 +1,7 @@
 //! Why an op does not run in the kernel that makes its operand, for the report.
 
-use super::groups::{Group, GroupId, Groups, Shape};
+use super::group::{Group, GroupId, Shape};
+use super::groups::Groups;
 use super::views::behind_views;
 use crate::graph::Graph;
 use crate::op::{Class, Val};

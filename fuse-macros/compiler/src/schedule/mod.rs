@@ -2,8 +2,10 @@
 
 mod attention;
 mod buffers;
+mod facts;
 mod faults;
 mod frame;
+mod group;
 mod groups;
 mod kernel;
 mod lower;

@@ -4,7 +4,8 @@
 //! Where a softmax or a norm reads it, that kernel does the rest while it reads the product, and memory is passed once
 //! less. Our own product loses nothing: the rows read what it stores either way.
 
-use super::groups::{Group, GroupId, Groups, Shape};
+use super::group::{Group, GroupId, Shape};
+use super::groups::Groups;
 use super::matmul::Reach;
 use super::merge::{over_one_domain, try_merge};
 use crate::plan::Kind;
