@@ -1,7 +1,8 @@
 //! One call of a plan on a GPU.
 
 use super::attention::{launch_attention, launch_back};
-use super::launch::{Functions, launch_kernel};
+use super::functions::Functions;
+use super::launch::launch_kernel;
 use super::maps::launch_maps;
 use super::matmul::launch_matmul;
 use super::products::launch_products;

@@ -5,6 +5,7 @@ mod ahead;
 mod attention;
 mod bind;
 mod call;
+mod functions;
 mod kernel_id;
 mod launch;
 mod list;
@@ -21,7 +22,7 @@ mod warm;
 
 pub(crate) use ahead::Ahead;
 pub(crate) use call::{Names, describe_fault};
-pub(crate) use launch::Functions;
+pub(crate) use functions::Functions;
 pub(crate) use list::{ListText, as_list};
 #[cfg(test)]
 pub(crate) use matmul::{on_tensor_cores, with_template};
