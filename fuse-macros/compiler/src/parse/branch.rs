@@ -97,22 +97,22 @@ impl Walker<'_> {
         }
         let leaves = leaves(branch);
         if self.flow.budget < leaves {
-            return self.if_region(
-                expr,
-                branch,
-                cont,
-                BreakKind::PATHS,
-                "there are too many paths through the function",
-            );
+            let why = "there are too many paths through the function";
+            return self.if_region(expr, branch, cont, BreakKind::PATHS, why);
         }
         if !self.arms_are_flat(branch, &cont.free()) {
             return self.if_region(expr, branch, cont, BreakKind::SCOPE, "the branch has host bindings of its own");
         }
+        // A path that returns splits no further.
+        let budget = if returns(&branch.then_branch) { 1 } else { self.flow.budget / leaves };
+        self.paths(expr, branch, cont, budget);
+    }
+
+    /// A path for either arm, the first of which may split so many times.
+    fn paths(&mut self, expr: &Expr, branch: &ExprIf, cont: &Cont, budget: usize) {
         let mut live = cont.free();
         live.extend(mentions(expr));
         let head = self.condition(&branch.cond, &live);
-        // A path that returns splits no further.
-        let budget = if returns(&branch.then_branch) { 1 } else { self.flow.budget / leaves };
         let then = self.arm(budget.max(1), Some(&head), |w| {
             w.learn(&branch.cond, true);
             w.block(&branch.then_branch, cont)

@@ -61,29 +61,7 @@ impl Walker<'_> {
         if let Some((kind, reason)) = why {
             self.diag.graph_break(kind, header(expr), reason);
         }
-        let names = mentions(expr);
-        let is_loop = matches!(strip(expr), Expr::ForLoop(_) | Expr::While(_) | Expr::Loop(_));
-        let mut live = cont.free();
-        if is_loop {
-            live.extend(names.iter().cloned());
-        }
-        let mut read = live.clone();
-        read.extend(names.iter().cloned());
-        self.flush(&read, &[]);
-        self.sync(&names, &read);
-        self.declare_unset(&names);
-        let region = Region {
-            vars: self.flow.vars.len(),
-            live,
-            is_loop,
-            label: label_of(expr),
-            has_value: !matches!(cont, Cont::Then(_) | Cont::Turn(..))
-                && !matches!(strip(expr), Expr::ForLoop(_) | Expr::While(_)),
-            expected: self.expected(cont),
-            results: RefCell::default(),
-            first_types: RefCell::default(),
-            outer: cont,
-        };
+        let region = self.enter(expr, cont);
         let changes = self.changed(expr);
         let saved = self.flow.clone();
         self.flow.steps = vec![];
@@ -96,6 +74,33 @@ impl Walker<'_> {
             return;
         }
         self.after_region(region, pieces, changes, cont);
+    }
+
+    /// The region of an expression: the graph before it is launched, and what it mentions is where the host has it.
+    fn enter<'c>(&mut self, expr: &Expr, cont: &'c Cont<'c>) -> Region<'c> {
+        let names = mentions(expr);
+        let is_loop = matches!(strip(expr), Expr::ForLoop(_) | Expr::While(_) | Expr::Loop(_));
+        let mut live = cont.free();
+        if is_loop {
+            live.extend(names.iter().cloned());
+        }
+        let mut read = live.clone();
+        read.extend(names.iter().cloned());
+        self.flush(&read, &[]);
+        self.sync(&names, &read);
+        self.declare_unset(&names);
+        Region {
+            vars: self.flow.vars.len(),
+            live,
+            is_loop,
+            label: label_of(expr),
+            has_value: !matches!(cont, Cont::Then(_) | Cont::Turn(..))
+                && !matches!(strip(expr), Expr::ForLoop(_) | Expr::While(_)),
+            expected: self.expected(cont),
+            results: RefCell::default(),
+            first_types: RefCell::default(),
+            outer: cont,
+        }
     }
 
     fn after_region(&mut self, region: Region, mut pieces: Vec<Piece>, changes: Names, cont: &Cont) {

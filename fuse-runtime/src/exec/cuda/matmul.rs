@@ -194,7 +194,7 @@ impl Product {
         matmul: &Matmul,
         buffers: &mut Buffers<'_>,
     ) -> Result<Option<LibraryCalls>> {
-        let [m, n, k] = self.extents;
+        let [m, n, _] = self.extents;
         // Asked before there is memory for the product: where its operands take several calls, so does the whole.
         if self.takes_small_calls([&self.a, &self.b, &self.a], matmul) {
             return Ok(None);
@@ -208,7 +208,20 @@ impl Product {
         if self.takes_small_calls([&self.a, &self.b, &out], matmul) {
             return Ok(None);
         }
-        let (outer, inner) = batch_axes([&self.a, &self.b, &out], matmul.batch.len());
+        let problems = self.problems(call, matmul, &out, bias.as_ref());
+        Ok(Some(LibraryCalls { out, problems, _bias: bias }))
+    }
+
+    /// What each of the library's calls computes.
+    fn problems(
+        &self,
+        call: &CudaCall<'_>,
+        matmul: &Matmul,
+        out: &RawTensor,
+        bias: Option<&RawTensor>,
+    ) -> Vec<cuda::Matmul> {
+        let [m, n, k] = self.extents;
+        let (outer, inner) = batch_axes([&self.a, &self.b, out], matmul.batch.len());
         let problem = |place: i64| {
             let first = offsets(&outer, place);
             cuda::Matmul {
@@ -220,15 +233,14 @@ impl Product {
                 k: k as usize,
                 a: matrix(&self.a, first[0], inner.steps[0]),
                 b: matrix(&self.b, first[1], inner.steps[1]),
-                c: matrix(&out, first[2], inner.steps[2]),
-                bias: bias.as_ref().map(RawTensor::address),
+                c: matrix(out, first[2], inner.steps[2]),
+                bias: bias.map(RawTensor::address),
                 relu: matmul.lib.relu,
                 tf32: matmul.tf32,
                 tuned: call.tunes,
             }
         };
-        let problems = (0..count(&outer)).map(problem).collect();
-        Ok(Some(LibraryCalls { out, problems, _bias: bias }))
+        (0..count(&outer)).map(problem).collect()
     }
 
     /// Whether the template computes the product in strips, which beats the library where a row or a column of the right

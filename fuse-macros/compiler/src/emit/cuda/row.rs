@@ -141,15 +141,7 @@ fn batch(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>, reads: Reads) {
     };
     let leaves = declare_batch(w, scope, work);
     if reads == Reads::Ahead && !leaves.is_empty() {
-        w.unrolled("i", "ITEMS", |w| {
-            w.line(format!("const IDX e = {item};"));
-            w.block("if (WHOLE || e < len)", |w| {
-                leaves.iter().for_each(|leaf| match work.resident.contains(leaf) {
-                    true => w.line(format!("fuse_read<1>({0}_in[i], {0}_room.row() + e, 1);", scope.leaves[*leaf])),
-                    false => w.line(read(scope, *leaf)),
-                });
-            });
-        });
+        read_ahead(w, scope, work, (&leaves, &item));
     }
     w.unrolled("i", "ITEMS", |w| {
         w.line(format!("const IDX e = {item};"));
@@ -159,15 +151,7 @@ fn batch(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>, reads: Reads) {
         }
         declare_results(w, scope, walk);
         declare_draws(w, scope, work.values, "VEC");
-        w.unrolled("v", "VEC", |w| {
-            for s in work.kept {
-                w.line(format!("const {} {1} = {1}_kept[i][v];", scope.ty(*s), scope.name(*s)));
-            }
-            w.lines(work.values.iter().filter_map(|s| scope.define(*s, &Element)));
-            w.lines(work.kept_later.iter().map(|s| format!("{0}_kept[i][v] = {0};", scope.name(*s))));
-            w.lines(walk.reduces.iter().map(|s| add(scope, *s)));
-            w.lines(walk.stores.iter().map(|store| result(scope, *store)));
-        });
+        w.unrolled("v", "VEC", |w| point(w, scope, work));
         if work.base.is_none() {
             let folds = walk.reduces.iter().map(|s| format!("{}_lanes.fold(i);", scope.name(*s)));
             let folds: Vec<String> = folds.collect();
@@ -177,6 +161,30 @@ fn batch(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>, reads: Reads) {
         }
         walk.stores.iter().for_each(|store| w.line(write_back(scope, *store)));
     });
+}
+
+/// Reads what the batch reads from memory and from where rows are kept.
+fn read_ahead(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>, (leaves, item): (&[usize], &str)) {
+    w.unrolled("i", "ITEMS", |w| {
+        w.line(format!("const IDX e = {item};"));
+        w.block("if (WHOLE || e < len)", |w| {
+            leaves.iter().for_each(|leaf| match work.resident.contains(leaf) {
+                true => w.line(format!("fuse_read<1>({0}_in[i], {0}_room.row() + e, 1);", scope.leaves[*leaf])),
+                false => w.line(read(scope, *leaf)),
+            });
+        });
+    });
+}
+
+/// What is done at one point: values from those that are kept, to those that will be, sums and results.
+fn point(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>) {
+    for s in work.kept {
+        w.line(format!("const {} {1} = {1}_kept[i][v];", scope.ty(*s), scope.name(*s)));
+    }
+    w.lines(work.values.iter().filter_map(|s| scope.define(*s, &Element)));
+    w.lines(work.kept_later.iter().map(|s| format!("{0}_kept[i][v] = {0};", scope.name(*s))));
+    w.lines(work.walk.reduces.iter().map(|s| add(scope, *s)));
+    w.lines(work.walk.stores.iter().map(|store| result(scope, *store)));
 }
 
 /// Declares where the batch finds its leaves, and says which are yet to be read.

@@ -8,7 +8,8 @@ use super::program::Program;
 use super::side::Side;
 use crate::op::{Op, Reduction};
 use crate::plan::{
-    Buf, BufClass, BufId, Expr, Fused, FusedBack, FusedDrops, Kernel, Operand, Plan, Step, Stmt, StmtId, View, abi,
+    Buf, BufClass, BufId, Expr, Fused, FusedBack, FusedDrops, Kernel, Matmul, Operand, Plan, Step, Stmt, StmtId, View,
+    abi,
 };
 use crate::schedule::buffers::{takes_no_memory, touchers};
 use crate::schedule::frame::dims_after;
@@ -83,24 +84,11 @@ impl Back {
         else {
             return None;
         };
-        let (scores, weights, result) = fused.parts(plan);
+        let (_, weights, result) = fused.parts(plan);
         let [of_scores] = &rows.stores[..] else { return None };
         let back = Back { first, of_scores: of_scores.to.buf, of_weights: of_weights.lib.product.buf };
-        let swapped = |operand: &Operand| turned(plan, operand);
-        let plain = |buf: BufId| Operand { buf, views: vec![] };
-        let gradient = &of_weights.a;
-        let operands = [
-            (&values.a, swapped(&plain(fused.steps.weights))),
-            (&values.b, gradient.clone()),
-            (&of_weights.b, swapped(&result.b)),
-            (&queries.a, plain(back.of_scores)),
-            (&queries.b, swapped(&scores.b)),
-            (&keys.a, swapped(&plain(back.of_scores))),
-            (&keys.b, scores.a.clone()),
-        ];
-        let same = |plan: &Plan, a: &Operand, b: &Operand| canonical(plan, a) == canonical(plan, b);
-        let alike = operands.iter().all(|(operand, expected)| same(plan, operand, expected));
         let products = [values, of_weights, queries, keys];
+        let alike = back.multiplies(plan, fused, products);
         let one_kind = products.iter().all(|product| {
             product.dtype == result.dtype
                 && product.batch == result.batch
@@ -108,7 +96,7 @@ impl Back {
                 && product.lib.bias.is_none()
         });
         let dtype = |buf: BufId| plan.bufs[buf.0 as usize].ty.dtype;
-        let kept = dtype(result.lib.product.buf) == result.dtype && dtype(gradient.buf) == result.dtype;
+        let kept = dtype(result.lib.product.buf) == result.dtype && dtype(of_weights.a.buf) == result.dtype;
         // One kernel writes both; where heads of queries share one of keys, in floats, which are summed before they are rounded.
         let alike_written = dtype(keys.lib.product.buf) == dtype(values.lib.product.buf);
         let dense = of_weights.lib.product.views.is_empty()
@@ -116,6 +104,23 @@ impl Back {
             && of_scores.to.views.is_empty()
             && rows.domain == weights.domain;
         (alike && one_kind && kept && alike_written && dense && back.is_closed(plan, fused)).then_some(back)
+    }
+
+    /// Whether the products that give the gradients of values, weights, queries and keys multiply what they have to.
+    fn multiplies(&self, plan: &Plan, fused: &Fused, [values, of_weights, queries, keys]: [&Matmul; 4]) -> bool {
+        let (scores, _, result) = fused.parts(plan);
+        let swapped = |operand: &Operand| turned(plan, operand);
+        let plain = |buf: BufId| Operand { buf, views: vec![] };
+        let operands = [
+            (&values.a, swapped(&plain(fused.steps.weights))),
+            (&values.b, of_weights.a.clone()),
+            (&of_weights.b, swapped(&result.b)),
+            (&queries.a, plain(self.of_scores)),
+            (&queries.b, swapped(&scores.b)),
+            (&keys.a, swapped(&plain(self.of_scores))),
+            (&keys.b, scores.a.clone()),
+        ];
+        operands.iter().all(|(operand, expected)| canonical(plan, operand) == canonical(plan, expected))
     }
 
     /// Whether nobody but these steps and those forward has to do with the matrices of weights and their gradients.

@@ -48,26 +48,26 @@ impl Tape {
         let program = std::ptr::from_ref(call.program).addr();
         let replayed = self.replay.as_ref().map(|replay| replay.launch(self, program, &Values { addresses, facts }));
         if !replayed.transpose()?.unwrap_or(false) {
-            self.context.make_current()?;
-            let mut args = Args::new();
-            for (k, op) in self.ops.iter().enumerate() {
-                match op {
-                    Op::Loop(repeated) => {
-                        self.repeat(repeated, &self.ops[k + 1..], &Values { addresses, facts })?;
-                        break;
-                    }
-                    Op::Branch(decided) => {
-                        self.decide(decided, k, &Values { addresses, facts })?;
-                        break;
-                    }
-                    _ => {}
-                }
-                held.before(k, addresses)?;
-                op.launch(&self.context, &Values { addresses, facts }, &mut args)?;
-                held.behind(k);
-            }
+            self.launch(&mut held, addresses, facts)?;
         }
         Ok(self.results.iter().map(|outcome| held.result(outcome, addresses, number)).collect())
+    }
+
+    /// Launches one op after the other.
+    fn launch(&self, held: &mut Held<'_>, addresses: &mut [u64], facts: Facts<'_>) -> Result<()> {
+        self.context.make_current()?;
+        let mut args = Args::new();
+        for (k, op) in self.ops.iter().enumerate() {
+            match op {
+                Op::Loop(repeated) => return self.repeat(repeated, &self.ops[k + 1..], &Values { addresses, facts }),
+                Op::Branch(decided) => return self.decide(decided, k, &Values { addresses, facts }),
+                _ => {}
+            }
+            held.before(k, addresses)?;
+            op.launch(&self.context, &Values { addresses, facts }, &mut args)?;
+            held.behind(k);
+        }
+        Ok(())
     }
 
     /// Launches a part as long as the device says so; the host asks it every time.
