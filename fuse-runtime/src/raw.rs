@@ -198,11 +198,6 @@ impl RawTensor {
         }
     }
 
-    /// The same tensor with storage that nothing else holds, for a write that only the owner may see.
-    pub fn into_unique(self) -> Result<Self> {
-        if self.is_unique() { Ok(self) } else { self.copied() }
-    }
-
     /// The values in row-major order on the host.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         assert_eq!(T::DTYPE, self.dtype, "the element type of a typed tensor is the one of its data");

@@ -137,12 +137,6 @@ pub fn logical_or<T: Value>(a: T, b: T) -> bool {
     a.truth() | b.truth()
 }
 
-/// Whether exactly one counts as true.
-#[inline(always)]
-pub fn logical_xor<T: Value>(a: T, b: T) -> bool {
-    a.truth() ^ b.truth()
-}
-
 /// Whether the value counts as false.
 #[inline(always)]
 pub fn logical_not<T: Value>(a: T) -> bool {

@@ -83,14 +83,7 @@ impl Fused {
         self.score.stores.get(1).map(|store| store.value)
     }
 
-    /// Its programs: of the kernel forward and of those back.
-    pub fn programs(&self) -> impl Iterator<Item = &Kernel> {
-        let back = self.back.iter().flat_map(|back| [&back.of_queries, &back.of_keys]);
-        let drops = self.drops().map(|drops| &drops.program);
-        [&self.score].into_iter().chain(back).chain(drops)
-    }
-
-    /// The same, to be changed.
+    /// Its programs, to be changed: of the kernel forward and of those back.
     pub fn programs_mut(&mut self) -> impl Iterator<Item = &mut Kernel> {
         let back = self.back.iter_mut().flat_map(|back| {
             let drops = back.drops.as_mut().map(|drops| &mut drops.program);
