@@ -12,7 +12,7 @@ use super::names::{Name, Names, mentions};
 use super::program::{Branch, Joined, Launch, Out, State, Step};
 use super::region::header;
 use super::select::{Arm, is_harmless, is_pure};
-use super::value::{Home, Place, TensorInfo, TensorKey, Value};
+use super::value::{Home, Place, TensorInfo, TensorKey, Value, Var};
 use crate::diag::BreakKind;
 use crate::types::Ty;
 use quote::quote;
@@ -94,7 +94,7 @@ impl Walker<'_> {
             _ => None,
         };
         let parts: Vec<TensorKey> = parts.iter().map(tensor).collect::<Option<_>>()?;
-        let changed = self.changed_since(&outside)?;
+        let changed = self.changed_since(&outside.vars)?;
         let wanted: Vec<TensorKey> = changed.iter().map(|(_, key)| *key).chain(parts.iter().copied()).collect();
         let types =
             |w: &Self, keys: &[TensorKey]| keys.iter().map(|key| w.tensor(*key).ty.clone()).collect::<Vec<Ty>>();
@@ -105,9 +105,9 @@ impl Walker<'_> {
     }
 
     /// The tensor variables that have new values. `None` where one has another type, or is no plain variable.
-    fn changed_since(&self, outside: &Flow) -> Option<Vec<(Name, TensorKey)>> {
+    pub fn changed_since(&self, before: &[Var]) -> Option<Vec<(Name, TensorKey)>> {
         let mut changed = Vec::new();
-        for (old, new) in outside.vars.iter().zip(&self.flow.vars) {
+        for (old, new) in before.iter().zip(&self.flow.vars) {
             let (Value::Tensor { key: old_key, .. }, Value::Tensor { key, by_ref }) = (&old.value, &new.value) else {
                 continue;
             };

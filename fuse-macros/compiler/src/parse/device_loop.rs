@@ -95,21 +95,7 @@ impl Walker<'_> {
         let end = Arm { value: RefCell::new(None), live };
         self.deliver(body, &Cont::Arm(&end));
         end.value.take()?;
-        let mut state = Vec::new();
-        for (old, new) in before.iter().zip(&self.flow.vars) {
-            let (Value::Tensor { key: old_key, .. }, Value::Tensor { key, by_ref }) = (&old.value, &new.value) else {
-                continue;
-            };
-            if key == old_key {
-                continue;
-            }
-            let same = self.tensor(*key).ty == self.tensor(*old_key).ty;
-            if !same || *by_ref || !old.bound || old.exclusive {
-                return None;
-            }
-            state.push((old.name.clone(), *key));
-        }
-        (!state.is_empty()).then_some(state)
+        self.changed_since(&before).filter(|state| !state.is_empty())
     }
 
     /// Emits the loop; the variables it changes hold their last values behind it.
