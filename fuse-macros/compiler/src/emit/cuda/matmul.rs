@@ -90,11 +90,7 @@ fn strips(w: &mut Writer, scope: &Scope<'_>, of: Multiplied) {
         w.block("for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256)", |w| {
             w.line("const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;");
             w.line("const long long m = strip.m + i, n = strip.n + j;");
-            at_inside(w, "strip");
-            let leaves = elem_leaves(scope, &walk.fresh);
-            declare_reads(w, scope, &walk.fresh, "VEC", "1");
-            leaves.iter().for_each(|&leaf| w.line(read(scope, leaf, "in", "0")));
-            epilogue(w, scope, walk, &IN_STRIP);
+            epilogue_inside(w, scope, walk, "strip", &IN_STRIP);
         });
     });
 }
@@ -221,13 +217,17 @@ fn rows_of_tile(w: &mut Writer, scope: &Scope<'_>) {
         w.unrolled("access", "tile::COLUMNS / VEC", |w| {
             w.line("const int j = access * VEC;");
             w.line("const long long m = part.m + tile::row(i), n = part.n + tile::column(j);");
-            at_inside(w, "part");
-            let leaves = elem_leaves(scope, &walk.fresh);
-            declare_reads(w, scope, &walk.fresh, "VEC", "1");
-            leaves.iter().for_each(|&leaf| w.line(read(scope, leaf, "in", "0")));
-            epilogue(w, scope, walk, &IN_TILE);
+            epilogue_inside(w, scope, walk, "part", &IN_TILE);
         });
     });
+}
+
+/// The epilogue of one access, where it is inside of the product.
+fn epilogue_inside(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, part: &str, reach: &dyn Reach) {
+    at_inside(w, part);
+    declare_reads(w, scope, &walk.fresh, "VEC", "1");
+    elem_leaves(scope, &walk.fresh).into_iter().for_each(|leaf| w.line(read(scope, leaf, "in", "0")));
+    epilogue(w, scope, walk, reach);
 }
 
 /// The epilogue of a tile that is turned in shared memory, piece after piece in a loop: unrolled, NVRTC takes longer for it than for
