@@ -17,7 +17,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use model::{Mlp, Network, Transformer};
 use plot::Curve;
 use std::error::Error as StdError;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Trains a network on 8 by 8 pictures of digits, and tests it on those it has not seen.
@@ -99,16 +99,21 @@ fn run<N: Network>(args: &Args, mut model: N, train: &Digits, test: &Digits) -> 
 
     let (_, accuracy) = tested(&model, test);
     println!("test accuracy {:.2}% after {:.1} s", 100.0 * accuracy, start.elapsed().as_secs_f64());
+    draw(&args.plot, &losses, &test_losses)
+}
+
+/// Draws how the loss fell.
+fn draw(plot: &Path, losses: &[f64], test_losses: &[f64]) -> Result<(), Box<dyn StdError>> {
     let curves = [
-        Curve { name: "training", colour: "#1f77b4", values: &losses },
-        Curve { name: "test", colour: "#d62728", values: &test_losses },
+        Curve { name: "training", colour: "#1f77b4", values: losses },
+        Curve { name: "test", colour: "#d62728", values: test_losses },
     ];
-    if let Some(folder) = args.plot.parent() {
+    if let Some(folder) = plot.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    plot::save(&args.plot, "Mean cross-entropy of the digits", &curves)
-        .map_err(|error| format!("cannot write {}: {error}", args.plot.display()))?;
-    println!("the loss is drawn in {}", args.plot.display());
+    plot::save(plot, "Mean cross-entropy of the digits", &curves)
+        .map_err(|error| format!("cannot write {}: {error}", plot.display()))?;
+    println!("the loss is drawn in {}", plot.display());
     Ok(())
 }
 
