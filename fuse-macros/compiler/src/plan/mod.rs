@@ -176,6 +176,12 @@ impl Plan {
         self.steps.iter().filter_map(Step::rest)
     }
 
+    /// Adds a buffer that lives within the call, from a step to another.
+    pub fn temporary(&mut self, name: &str, ty: Ty, live: (u32, u32)) -> BufId {
+        self.bufs.push(Buf { name: name.to_owned(), ty, class: BufClass::Temp, live, donor: None });
+        BufId(self.bufs.len() as u32 - 1)
+    }
+
     /// Whether every launch can be left out by a kernel that finds it has nothing to do; a product by the library cannot.
     pub fn can_be_left_out(&self) -> bool {
         self.steps.iter().all(|step| step.kernel().is_some())

@@ -7,8 +7,7 @@
 use super::back::{self, turned};
 use super::{fused, is_by_row, weights};
 use crate::plan::{
-    Attention, Buf, BufClass, BufId, Expr, Fused, Kernel, Kind, Level, LibForm, Matmul, Operand, Plan, Step, Stmt,
-    StmtId, Store,
+    Attention, Expr, Fused, Kernel, Kind, Level, LibForm, Matmul, Operand, Plan, Step, Stmt, StmtId, Store,
 };
 use crate::schedule::together::STEPS;
 use crate::types::{DType, Dim, Ty};
@@ -50,9 +49,7 @@ fn values(plan: &mut Plan, attention: Attention, of_weights: usize) -> Matmul {
     let Matmul { batch, m, n: k, k: n, dtype, b, epilogue, .. } = of_weights.clone();
     let b = turned(plan, &b);
     let domain = [batch.as_slice(), &[m.clone(), n.clone()]].concat();
-    let buf = BufId(plan.bufs.len() as u32);
-    let (ty, live) = (Ty::new(dtype, domain.clone()), (attention.first, attention.first));
-    plan.bufs.push(Buf { name: "attended".to_owned(), ty, class: BufClass::Temp, live, donor: None });
+    let buf = plan.temporary("attended", Ty::new(dtype, domain.clone()), (attention.first, attention.first));
     let product = Operand { buf, views: vec![] };
     let epilogue = as_it_is(&epilogue, domain, dtype, product.clone());
     let lib = LibForm { bias: None, relu: false, product, rest: None };

@@ -8,8 +8,7 @@ use super::program::Program;
 use super::side::Side;
 use crate::op::{Op, Reduction};
 use crate::plan::{
-    Buf, BufClass, BufId, Expr, Fused, FusedBack, FusedDrops, Kernel, Matmul, Operand, Plan, Step, Stmt, StmtId, View,
-    abi,
+    BufClass, BufId, Expr, Fused, FusedBack, FusedDrops, Kernel, Matmul, Operand, Plan, Step, Stmt, StmtId, View, abi,
 };
 use crate::schedule::buffers::{takes_no_memory, touchers};
 use crate::schedule::frame::dims_after;
@@ -25,23 +24,17 @@ pub fn run(plan: &mut Plan, fused: &mut Fused) -> bool {
     let Some(back) = after.clone().find_map(|first| Back::at(plan, fused, first)) else { return false };
     let Some(program) = back.program(plan, fused) else { return false };
     let dims = fused.score.domain[..fused.score.domain.len() - 1].to_vec();
-    let end = back.first + STEPS - 1;
-    let mut rows = |name: &str, dims: Vec<Dim>, first: usize| {
-        let (ty, live) = (Ty::new(DType::F32, dims), (first as u32, end as u32));
-        plan.bufs.push(Buf { name: name.to_owned(), ty, class: BufClass::Temp, live, donor: None });
-        BufId(plan.bufs.len() as u32 - 1)
-    };
+    let (first, end) = (back.first as u32, (back.first + STEPS - 1) as u32);
     // Of large logarithms there is a rest behind all of them.
     let twice = [&[Dim::Const(2)], &dims[..]].concat();
-    let (logs, sums) = (rows("logs", twice, fused.steps.first as usize), rows("sums", dims, back.first));
+    let logs = plan.temporary("logs", Ty::new(DType::F32, twice), (fused.steps.first, end));
+    let sums = plan.temporary("sums", Ty::new(DType::F32, dims), (first, end));
     let (of_queries, of_keys) = (variation(&program.kernel, "queries"), variation(&program.kernel, "keys"));
-    let of_scores = back.of_scores;
-    let first = back.first as u32;
-    let factor = program.factor;
+    let (of_scores, factor) = (back.of_scores, program.factor);
     fused.back = Some(FusedBack { first, logs, sums, of_scores, of_queries, of_keys, factor, drops: None });
-    let drops = drops(plan, fused, end as u32);
+    let drops = drops(plan, fused, end);
     fused.back.iter_mut().for_each(|back| back.drops = drops.clone());
-    keep_alive(plan, fused, end as u32);
+    keep_alive(plan, fused, end);
     true
 }
 
@@ -52,9 +45,8 @@ fn drops(plan: &mut Plan, fused: &Fused, end: u32) -> Option<FusedDrops> {
     let words = Dim::ceil_div(n.clone(), Dim::Const(32));
     let rows = Dim::mul(Dim::ceil_div(m.clone(), Dim::Const(2)), Dim::Const(2));
     let ty = Ty::new(DType::I32, [batch, &[words, rows]].concat());
-    let live = (fused.steps.first, end);
-    plan.bufs.push(Buf { name: "kept".to_owned(), ty, class: BufClass::Temp, live, donor: None });
-    Some(FusedDrops { bits: BufId(plan.bufs.len() as u32 - 1), program: variation(&fused.score, "drops") })
+    let bits = plan.temporary("kept", ty, (fused.steps.first, end));
+    Some(FusedDrops { bits, program: variation(&fused.score, "drops") })
 }
 
 /// Steps that are the way back.
