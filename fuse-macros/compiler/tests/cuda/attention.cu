@@ -1599,16 +1599,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_max_sub_exp_sum(
             fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS2> max2_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<fuse_bf16, VEC> product4_in[ITEMS];
+                constexpr int SOME = WHOLE ? ITEMS : GROUPS2;
+                fuse_pack<fuse_bf16, VEC> product4_in[SOME];
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<1>(product4_in[i], product4_room.row() + e, 1);
                     }
                 }
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
 #pragma unroll
@@ -1621,8 +1622,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_max_sub_exp_sum(
             };
             for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
                 arrivals.await_leg((int)base, more ? KEPT * LEGS : 0);
-                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
-                else step(base, fuse_bool<false>());
+                const IDX end = base + ITEMS * TEAM * VEC;
+                if (end <= len) step(base, fuse_bool<true>());
+#pragma unroll 1
+                for (IDX some = base; end > len && some < len; some += GROUPS2 * TEAM * VEC) step(some, fuse_bool<false>());
             }
             max2_blocks.put((int)(block / 16384), max2_lanes);
         }
@@ -1633,16 +1636,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_max_sub_exp_sum(
             fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS5> sum_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<fuse_bf16, VEC> product4_in[ITEMS];
+                constexpr int SOME = WHOLE ? ITEMS : GROUPS5;
+                fuse_pack<fuse_bf16, VEC> product4_in[SOME];
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<1>(product4_in[i], product4_room.row() + e, 1);
                     }
                 }
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
 #pragma unroll
@@ -1656,8 +1660,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_max_sub_exp_sum(
                 }
             };
             for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
-                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
-                else step(base, fuse_bool<false>());
+                const IDX end = base + ITEMS * TEAM * VEC;
+                if (end <= len) step(base, fuse_bool<true>());
+#pragma unroll 1
+                for (IDX some = base; end > len && some < len; some += GROUPS5 * TEAM * VEC) step(some, fuse_bool<false>());
             }
             sum_blocks.put((int)(block / 16384), sum_lanes);
         }
@@ -1689,16 +1695,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_max_sub_exp_sum(
         for (IDX block = KEPT * 16384; block < len; block += 16384) {
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<fuse_bf16, VEC> product4_in[ITEMS];
+                constexpr int SOME = WHOLE ? ITEMS : ITEMS;
+                fuse_pack<fuse_bf16, VEC> product4_in[SOME];
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<1>(product4_in[i], product4_room.row() + e, 1);
                     }
                 }
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
                     float cast13_out[VEC];
@@ -1716,8 +1723,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_max_sub_exp_sum(
                 }
             };
             for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
-                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
-                else step(base, fuse_bool<false>());
+                const IDX end = base + ITEMS * TEAM * VEC;
+                if (end <= len) step(base, fuse_bool<true>());
+#pragma unroll 1
+                for (IDX some = base; end > len && some < len; some += ITEMS * TEAM * VEC) step(some, fuse_bool<false>());
                 arrivals.release((int)base, more, product4_room);
             }
         }

@@ -3070,10 +3070,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_le_sqrt_recip_mul(
             fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS13> max2_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<float, VEC> product5_in[ITEMS];
-                fuse_pack<fuse_f16, VEC> bias_in[ITEMS];
+                constexpr int SOME = WHOLE ? ITEMS : GROUPS13;
+                fuse_pack<float, VEC> product5_in[SOME];
+                fuse_pack<fuse_f16, VEC> bias_in[SOME];
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<1>(product5_in[i], product5_room.row() + e, 1);
@@ -3081,7 +3082,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_le_sqrt_recip_mul(
                     }
                 }
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
 #pragma unroll
@@ -3103,8 +3104,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_le_sqrt_recip_mul(
             };
             for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
                 arrivals.await_leg((int)base, more ? KEPT * LEGS : 0);
-                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
-                else step(base, fuse_bool<false>());
+                const IDX end = base + ITEMS * TEAM * VEC;
+                if (end <= len) step(base, fuse_bool<true>());
+#pragma unroll 1
+                for (IDX some = base; end > len && some < len; some += GROUPS13 * TEAM * VEC) step(some, fuse_bool<false>());
             }
             max2_blocks.put((int)(block / 16384), max2_lanes);
         }
@@ -3117,10 +3120,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_le_sqrt_recip_mul(
             fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS20> sum_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<float, VEC> product5_in[ITEMS];
-                fuse_pack<fuse_f16, VEC> bias_in[ITEMS];
+                constexpr int SOME = WHOLE ? ITEMS : GROUPS20;
+                fuse_pack<float, VEC> product5_in[SOME];
+                fuse_pack<fuse_f16, VEC> bias_in[SOME];
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<1>(product5_in[i], product5_room.row() + e, 1);
@@ -3128,7 +3132,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_le_sqrt_recip_mul(
                     }
                 }
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
 #pragma unroll
@@ -3151,8 +3155,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_le_sqrt_recip_mul(
                 }
             };
             for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
-                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
-                else step(base, fuse_bool<false>());
+                const IDX end = base + ITEMS * TEAM * VEC;
+                if (end <= len) step(base, fuse_bool<true>());
+#pragma unroll 1
+                for (IDX some = base; end > len && some < len; some += GROUPS20 * TEAM * VEC) step(some, fuse_bool<false>());
             }
             sum_blocks.put((int)(block / 16384), sum_lanes);
         }
@@ -3195,10 +3201,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_le_sqrt_recip_mul(
         for (IDX block = KEPT * 16384; block < len; block += 16384) {
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<float, VEC> product5_in[ITEMS];
-                fuse_pack<fuse_f16, VEC> bias_in[ITEMS];
+                constexpr int SOME = WHOLE ? ITEMS : ITEMS;
+                fuse_pack<float, VEC> product5_in[SOME];
+                fuse_pack<fuse_f16, VEC> bias_in[SOME];
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<1>(product5_in[i], product5_room.row() + e, 1);
@@ -3206,7 +3213,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_le_sqrt_recip_mul(
                     }
                 }
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
                     float cast30_out[VEC];
@@ -3233,8 +3240,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_le_sqrt_recip_mul(
                 }
             };
             for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
-                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
-                else step(base, fuse_bool<false>());
+                const IDX end = base + ITEMS * TEAM * VEC;
+                if (end <= len) step(base, fuse_bool<true>());
+#pragma unroll 1
+                for (IDX some = base; end > len && some < len; some += ITEMS * TEAM * VEC) step(some, fuse_bool<false>());
                 arrivals.release((int)base, more, product5_room, bias_room);
             }
         }

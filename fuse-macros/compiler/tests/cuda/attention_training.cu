@@ -3260,16 +3260,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
             fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS4> max2_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<fuse_bf16, VEC> product4_in[ITEMS];
+                constexpr int SOME = WHOLE ? ITEMS : GROUPS4;
+                fuse_pack<fuse_bf16, VEC> product4_in[SOME];
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<1>(product4_in[i], product4_room.row() + e, 1);
                     }
                 }
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
 #pragma unroll
@@ -3283,8 +3284,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
             };
             for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
                 arrivals.await_leg((int)base, more ? KEPT * LEGS : 0);
-                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
-                else step(base, fuse_bool<false>());
+                const IDX end = base + ITEMS * TEAM * VEC;
+                if (end <= len) step(base, fuse_bool<true>());
+#pragma unroll 1
+                for (IDX some = base; end > len && some < len; some += GROUPS4 * TEAM * VEC) step(some, fuse_bool<false>());
             }
             max2_blocks.put((int)(block / 16384), max2_lanes);
         }
@@ -3295,16 +3298,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
             fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS7> sum_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<fuse_bf16, VEC> product4_in[ITEMS];
+                constexpr int SOME = WHOLE ? ITEMS : GROUPS7;
+                fuse_pack<fuse_bf16, VEC> product4_in[SOME];
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<1>(product4_in[i], product4_room.row() + e, 1);
                     }
                 }
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
 #pragma unroll
@@ -3319,8 +3323,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
                 }
             };
             for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
-                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
-                else step(base, fuse_bool<false>());
+                const IDX end = base + ITEMS * TEAM * VEC;
+                if (end <= len) step(base, fuse_bool<true>());
+#pragma unroll 1
+                for (IDX some = base; end > len && some < len; some += GROUPS7 * TEAM * VEC) step(some, fuse_bool<false>());
             }
             sum_blocks.put((int)(block / 16384), sum_lanes);
         }
@@ -3353,16 +3359,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
         for (IDX block = KEPT * 16384; block < len; block += 16384) {
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<fuse_bf16, VEC> product4_in[ITEMS];
+                constexpr int SOME = WHOLE ? ITEMS : ITEMS;
+                fuse_pack<fuse_bf16, VEC> product4_in[SOME];
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<1>(product4_in[i], product4_room.row() + e, 1);
                     }
                 }
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
                     float cast15_out[VEC];
@@ -3392,8 +3399,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
                 }
             };
             for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
-                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
-                else step(base, fuse_bool<false>());
+                const IDX end = base + ITEMS * TEAM * VEC;
+                if (end <= len) step(base, fuse_bool<true>());
+#pragma unroll 1
+                for (IDX some = base; end > len && some < len; some += ITEMS * TEAM * VEC) step(some, fuse_bool<false>());
                 arrivals.release((int)base, more, product4_room);
             }
         }
@@ -4050,10 +4059,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
             fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS15> sum_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<fuse_bf16, VEC> cast15_in[ITEMS];
-                fuse_pack<fuse_bf16, VEC> cast29_in[ITEMS];
+                constexpr int SOME = WHOLE ? ITEMS : GROUPS15;
+                fuse_pack<fuse_bf16, VEC> cast15_in[SOME];
+                fuse_pack<fuse_bf16, VEC> cast29_in[SOME];
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<1>(cast15_in[i], cast15_room.row() + e, 1);
@@ -4061,7 +4071,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
                     }
                 }
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
                     fuse_draw<VEC, STEP_2> draw0(seed, offset0);
@@ -4085,8 +4095,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
             };
             for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
                 arrivals.await_leg((int)base, more ? KEPT * LEGS : 0);
-                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
-                else step(base, fuse_bool<false>());
+                const IDX end = base + ITEMS * TEAM * VEC;
+                if (end <= len) step(base, fuse_bool<true>());
+#pragma unroll 1
+                for (IDX some = base; end > len && some < len; some += GROUPS15 * TEAM * VEC) step(some, fuse_bool<false>());
             }
             sum_blocks.put((int)(block / 16384), sum_lanes);
         }
@@ -4094,10 +4106,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
         for (IDX block = KEPT * 16384; block < len; block += 16384) {
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<fuse_bf16, VEC> cast15_in[ITEMS];
-                fuse_pack<fuse_bf16, VEC> cast29_in[ITEMS];
+                constexpr int SOME = WHOLE ? ITEMS : ITEMS;
+                fuse_pack<fuse_bf16, VEC> cast15_in[SOME];
+                fuse_pack<fuse_bf16, VEC> cast29_in[SOME];
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<1>(cast15_in[i], cast15_room.row() + e, 1);
@@ -4105,7 +4118,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
                     }
                 }
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
                     float cast46_out[VEC];
@@ -4135,8 +4148,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
                 }
             };
             for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
-                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
-                else step(base, fuse_bool<false>());
+                const IDX end = base + ITEMS * TEAM * VEC;
+                if (end <= len) step(base, fuse_bool<true>());
+#pragma unroll 1
+                for (IDX some = base; end > len && some < len; some += ITEMS * TEAM * VEC) step(some, fuse_bool<false>());
                 arrivals.release((int)base, more, cast15_room, cast29_room);
             }
         }

@@ -957,14 +957,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_eq_max_sub_exp(
     void* const lanes_room = logits_room.end(len);
     const int blocks = (int)((len + 16383) / 16384);
     fuse_arrivals<TEAM, VEC> arrivals((int)len);
+    long long targets_next = {};
     if (blockIdx.x < outer.points) {
         const fuse_at<RANK> next = fuse_unravel((IDX)blockIdx.x, outer);
         logits_room.aim(logits_ptr + fuse_offset(next, logits_strides));
+        targets_next = targets_ptr[fuse_offset(next, targets_strides)];
         arrivals.send_all(logits_room);
     }
     for (IDX row = (IDX)blockIdx.x; row < (IDX)outer.points; row += (IDX)gridDim.x) {
         const fuse_at<RANK> at = fuse_unravel(row, outer);
-        const long long* targets_row = targets_ptr + fuse_offset(at, targets_strides);
+        const long long targets_here = targets_next, *const targets_row = &targets_here;
         const float* logits_row = logits_ptr + fuse_offset(at, logits_strides);
         const float* logits2_row = logits2_ptr + fuse_offset(at, logits2_strides);
         logits_room.open();
@@ -973,6 +975,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_eq_max_sub_exp(
         if (more) {
             const fuse_at<RANK> next = fuse_unravel(row + (IDX)gridDim.x, outer);
             logits_room.aim(logits_ptr + fuse_offset(next, logits_strides));
+            targets_next = targets_ptr[fuse_offset(next, targets_strides)];
         }
         fuse_pack<float, VEC> logits_kept[KEPT > 0 ? KEPT * LEGS : 1][ITEMS];
         const long long targets = fuse_to_compute(*targets_row);
@@ -1017,16 +1020,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_eq_max_sub_exp(
             fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS4> max2_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<float, VEC> logits_in[ITEMS];
+                constexpr int SOME = WHOLE ? ITEMS : GROUPS4;
+                fuse_pack<float, VEC> logits_in[SOME];
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<1>(logits_in[i], logits_room.row() + e, 1);
                     }
                 }
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
 #pragma unroll
@@ -1038,8 +1042,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_eq_max_sub_exp(
             };
             for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
                 arrivals.await_leg((int)base, more ? KEPT * LEGS : 0);
-                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
-                else step(base, fuse_bool<false>());
+                const IDX end = base + ITEMS * TEAM * VEC;
+                if (end <= len) step(base, fuse_bool<true>());
+#pragma unroll 1
+                for (IDX some = base; end > len && some < len; some += GROUPS4 * TEAM * VEC) step(some, fuse_bool<false>());
             }
             max2_blocks.put((int)(block / 16384), max2_lanes);
         }
@@ -1051,16 +1057,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_eq_max_sub_exp(
             fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS7> sum_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<float, VEC> logits_in[ITEMS];
+                constexpr int SOME = WHOLE ? ITEMS : GROUPS7;
+                fuse_pack<float, VEC> logits_in[SOME];
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<1>(logits_in[i], logits_room.row() + e, 1);
                     }
                 }
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
 #pragma unroll
@@ -1073,8 +1080,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_eq_max_sub_exp(
                 }
             };
             for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
-                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
-                else step(base, fuse_bool<false>());
+                const IDX end = base + ITEMS * TEAM * VEC;
+                if (end <= len) step(base, fuse_bool<true>());
+#pragma unroll 1
+                for (IDX some = base; end > len && some < len; some += GROUPS7 * TEAM * VEC) step(some, fuse_bool<false>());
                 arrivals.release((int)base, more, logits_room);
             }
             sum_blocks.put((int)(block / 16384), sum_lanes);

@@ -848,16 +848,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_sum_div_sub_mul(
             fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS2> sum_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<fuse_bf16, VEC> x_in[ITEMS];
+                constexpr int SOME = WHOLE ? ITEMS : GROUPS2;
+                fuse_pack<fuse_bf16, VEC> x_in[SOME];
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<1>(x_in[i], x_room.row() + e, 1);
                     }
                 }
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
 #pragma unroll
@@ -870,8 +871,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_sum_div_sub_mul(
             };
             for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
                 arrivals.await_leg((int)base, more ? KEPT * LEGS : 0);
-                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
-                else step(base, fuse_bool<false>());
+                const IDX end = base + ITEMS * TEAM * VEC;
+                if (end <= len) step(base, fuse_bool<true>());
+#pragma unroll 1
+                for (IDX some = base; end > len && some < len; some += GROUPS2 * TEAM * VEC) step(some, fuse_bool<false>());
             }
             sum_blocks.put((int)(block / 16384), sum_lanes);
         }
@@ -883,16 +886,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_sum_div_sub_mul(
             fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS7> sum2_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<fuse_bf16, VEC> x_in[ITEMS];
+                constexpr int SOME = WHOLE ? ITEMS : GROUPS7;
+                fuse_pack<fuse_bf16, VEC> x_in[SOME];
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<1>(x_in[i], x_room.row() + e, 1);
                     }
                 }
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
 #pragma unroll
@@ -906,8 +910,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_sum_div_sub_mul(
                 }
             };
             for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
-                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
-                else step(base, fuse_bool<false>());
+                const IDX end = base + ITEMS * TEAM * VEC;
+                if (end <= len) step(base, fuse_bool<true>());
+#pragma unroll 1
+                for (IDX some = base; end > len && some < len; some += GROUPS7 * TEAM * VEC) step(some, fuse_bool<false>());
             }
             sum2_blocks.put((int)(block / 16384), sum2_lanes);
         }
@@ -942,11 +948,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_sum_div_sub_mul(
         for (IDX block = KEPT * 16384; block < len; block += 16384) {
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<fuse_bf16, VEC> x_in[ITEMS];
-                fuse_pack<fuse_bf16, VEC> w_in[ITEMS];
-                fuse_pack<fuse_bf16, VEC> b_in[ITEMS];
+                constexpr int SOME = WHOLE ? ITEMS : ITEMS;
+                fuse_pack<fuse_bf16, VEC> x_in[SOME];
+                fuse_pack<fuse_bf16, VEC> w_in[SOME];
+                fuse_pack<fuse_bf16, VEC> b_in[SOME];
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<1>(x_in[i], x_room.row() + e, 1);
@@ -955,7 +962,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_sum_div_sub_mul(
                     }
                 }
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
                     float cast21_out[VEC];
@@ -978,8 +985,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_sum_div_sub_mul(
                 }
             };
             for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
-                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
-                else step(base, fuse_bool<false>());
+                const IDX end = base + ITEMS * TEAM * VEC;
+                if (end <= len) step(base, fuse_bool<true>());
+#pragma unroll 1
+                for (IDX some = base; end > len && some < len; some += ITEMS * TEAM * VEC) step(some, fuse_bool<false>());
                 arrivals.release((int)base, more, x_room);
             }
         }

@@ -862,16 +862,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
             fuse_lanes<fuse_largest<float>, TEAM, VEC, GROUPS1> max2_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<float, VEC> x_in[ITEMS];
+                constexpr int SOME = WHOLE ? ITEMS : GROUPS1;
+                fuse_pack<float, VEC> x_in[SOME];
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<1>(x_in[i], x_room.row() + e, 1);
                     }
                 }
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
 #pragma unroll
@@ -883,8 +884,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
             };
             for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
                 arrivals.await_leg((int)base, more ? KEPT * LEGS : 0);
-                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
-                else step(base, fuse_bool<false>());
+                const IDX end = base + ITEMS * TEAM * VEC;
+                if (end <= len) step(base, fuse_bool<true>());
+#pragma unroll 1
+                for (IDX some = base; end > len && some < len; some += GROUPS1 * TEAM * VEC) step(some, fuse_bool<false>());
             }
             max2_blocks.put((int)(block / 16384), max2_lanes);
         }
@@ -895,16 +898,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
             fuse_lanes<fuse_sum<float>, TEAM, VEC, GROUPS4> sum_lanes;
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<float, VEC> x_in[ITEMS];
+                constexpr int SOME = WHOLE ? ITEMS : GROUPS4;
+                fuse_pack<float, VEC> x_in[SOME];
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<1>(x_in[i], x_room.row() + e, 1);
                     }
                 }
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
 #pragma unroll
@@ -917,8 +921,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
                 }
             };
             for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
-                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
-                else step(base, fuse_bool<false>());
+                const IDX end = base + ITEMS * TEAM * VEC;
+                if (end <= len) step(base, fuse_bool<true>());
+#pragma unroll 1
+                for (IDX some = base; end > len && some < len; some += GROUPS4 * TEAM * VEC) step(some, fuse_bool<false>());
             }
             sum_blocks.put((int)(block / 16384), sum_lanes);
         }
@@ -949,16 +955,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
         for (IDX block = KEPT * 16384; block < len; block += 16384) {
             const auto step = [&](IDX base, auto whole) {
                 constexpr bool WHOLE = whole.value;
-                fuse_pack<float, VEC> x_in[ITEMS];
+                constexpr int SOME = WHOLE ? ITEMS : ITEMS;
+                fuse_pack<float, VEC> x_in[SOME];
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (WHOLE || e < len) {
                         fuse_read<1>(x_in[i], x_room.row() + e, 1);
                     }
                 }
 #pragma unroll
-                for (int i = 0; i < ITEMS; ++i) {
+                for (int i = 0; i < SOME; ++i) {
                     const IDX e = base + (i * TEAM + lane) * VEC;
                     if (!WHOLE && e >= len) continue;
                     float div7_out[VEC];
@@ -974,8 +981,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) k0_max_sub_exp_sum(
                 }
             };
             for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg) {
-                if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());
-                else step(base, fuse_bool<false>());
+                const IDX end = base + ITEMS * TEAM * VEC;
+                if (end <= len) step(base, fuse_bool<true>());
+#pragma unroll 1
+                for (IDX some = base; end > len && some < len; some += ITEMS * TEAM * VEC) step(some, fuse_bool<false>());
                 arrivals.release((int)base, more, x_room);
             }
         }

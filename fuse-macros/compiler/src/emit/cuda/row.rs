@@ -50,10 +50,15 @@ fn prologue(w: &mut Writer, scope: &Scope<'_>) {
     w.line("const int lane = threadIdx.x % TEAM;");
 }
 
-/// The addresses of the row's elements.
-fn row_operands(w: &mut Writer, scope: &Scope<'_>) {
+/// The addresses of the row's elements. Some leaves have one, which was read `ahead`.
+fn row_operands(w: &mut Writer, scope: &Scope<'_>, ahead: &[usize]) {
     w.line("const fuse_at<RANK> at = fuse_unravel(row, outer);");
     for (k, name) in scope.leaves.iter().enumerate().filter(|(k, _)| scope.leaf_level(*k) != Level::All) {
+        if ahead.contains(&k) {
+            let ty = scope.leaf_type(k);
+            w.line(format!("const {ty} {name}_here = {name}_next, *const {name}_row = &{name}_here;"));
+            continue;
+        }
         let ty = if scope.is_index(k) { "long long".to_owned() } else { format!("{}*", scope.leaf_type(k)) };
         w.line(format!("const {ty} {name}_row = {name}_ptr + fuse_offset(at, {name}_strides);"));
     }
@@ -86,9 +91,11 @@ fn groups(walk: &Phase) -> String {
     format!("GROUPS{}", walk.reduces[0].0)
 }
 
-/// What a thread does with `ITEMS` accesses.
+/// What a thread does with some accesses.
 struct Batch<'a> {
     walk: &'a Phase,
+    /// How many.
+    items: &'a str,
     /// Statements whose leaves are read.
     read: &'a [StmtId],
     /// Statements that are computed.
@@ -108,7 +115,17 @@ struct Batch<'a> {
 impl<'a> Batch<'a> {
     /// Everything a walk computes, when no values are kept from one walk to the next.
     fn whole_walk(walk: &'a Phase, values: &'a [StmtId], held: Held, resident: &'a [usize]) -> Self {
-        Batch { walk, read: values, values, kept: &[], kept_later: &[], base: Some("base"), held, resident }
+        Batch {
+            walk,
+            items: "ITEMS",
+            read: values,
+            values,
+            kept: &[],
+            kept_later: &[],
+            base: Some("base"),
+            held,
+            resident,
+        }
     }
 }
 
@@ -135,6 +152,7 @@ enum Reads {
 
 fn batch(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>, reads: Reads) {
     let walk = work.walk;
+    let items = work.items;
     let item = match work.base {
         None => "(i * TEAM + lane) * VEC".to_owned(),
         Some(base) => format!("{base} + (i * TEAM + lane) * VEC"),
@@ -143,7 +161,7 @@ fn batch(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>, reads: Reads) {
     if reads == Reads::Ahead && !leaves.is_empty() {
         read_ahead(w, scope, work, (&leaves, &item));
     }
-    w.unrolled("i", "ITEMS", |w| {
+    w.unrolled("i", items, |w| {
         w.line(format!("const IDX e = {item};"));
         w.line("if (!WHOLE && e >= len) continue;");
         if reads == Reads::Close {
@@ -165,7 +183,7 @@ fn batch(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>, reads: Reads) {
 
 /// Reads what the batch reads from memory and from where rows are kept.
 fn read_ahead(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>, (leaves, item): (&[usize], &str)) {
-    w.unrolled("i", "ITEMS", |w| {
+    w.unrolled("i", work.items, |w| {
         w.line(format!("const IDX e = {item};"));
         w.block("if (WHOLE || e < len)", |w| {
             leaves.iter().for_each(|leaf| match work.resident.contains(leaf) {
@@ -195,7 +213,7 @@ fn declare_batch(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>) -> Vec<usi
         let (ty, name) = (scope.leaf_type(*leaf), &scope.leaves[*leaf]);
         w.line(match in_registers && work.resident.contains(leaf) {
             true => format!("fuse_pack<{ty}, VEC> (&{name}_in)[ITEMS] = {name}_kept[block * LEGS + leg];"),
-            false => format!("fuse_pack<{ty}, VEC> {name}_in[ITEMS];"),
+            false => format!("fuse_pack<{ty}, VEC> {name}_in[{}];", work.items),
         });
     }
     leaves.into_iter().filter(|leaf| work.held != Held::Registers || !work.resident.contains(leaf)).collect()

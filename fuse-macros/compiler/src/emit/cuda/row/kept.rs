@@ -16,7 +16,7 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
         prologue(w, scope);
         w.line("const IDX row = (IDX)blockIdx.x * (THREADS / TEAM) + threadIdx.x / TEAM;");
         w.block("if (row < (IDX)outer.points)", |w| {
-            row_operands(w, scope);
+            row_operands(w, scope, &[]);
             for (k, walk) in scope.phases.walks.iter().enumerate() {
                 w.lines(walk.before.iter().filter_map(|s| scope.define(*s, &Element)));
                 let kept_later = kept_after(scope, k);
@@ -31,6 +31,7 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
                 let reads = if k == 0 { Reads::Ahead } else { Reads::Close };
                 let work = Batch {
                     walk,
+                    items: "ITEMS",
                     read: &walk.fresh,
                     values: &all,
                     kept: &kept,

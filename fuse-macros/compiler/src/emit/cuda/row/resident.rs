@@ -9,14 +9,14 @@ use super::super::map::elem_leaves;
 use super::super::params::{parameters, policy};
 use super::super::scope::Scope;
 use super::super::signature;
-use super::streamed::{declare_step, recomputed, step};
+use super::streamed::recomputed;
 use super::{
     Batch, Element, Held, Reads, batch, declare_groups, declare_lanes, groups, prologue, row_operands, row_results,
     total,
 };
 use crate::emit::writer::Writer;
-use crate::plan::Phase;
 use crate::plan::abi::resident_leaves;
+use crate::plan::{Expr, Level, Phase};
 
 /// Whether a row is looked at more than once, so that keeping it pays.
 pub(super) fn is_possible(scope: &Scope<'_>) -> bool {
@@ -29,12 +29,14 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
     w.block(signature(scope, "THREADS", &parameters(scope)), |w| {
         prologue(w, scope);
         declare_rooms(w, scope, &resident);
+        let ahead = one_of_a_row(scope);
+        w.lines(ahead.iter().map(|leaf| format!("{} {}_next = {{}};", scope.leaf_type(*leaf), scope.leaves[*leaf])));
         w.block("if (blockIdx.x < outer.points)", |w| {
             aim(w, scope, &resident, "(IDX)blockIdx.x");
             w.line(format!("arrivals.send_all({});", rooms(scope, &resident)));
         });
         w.block("for (IDX row = (IDX)blockIdx.x; row < (IDX)outer.points; row += (IDX)gridDim.x)", |w| {
-            row_operands(w, scope);
+            row_operands(w, scope, &ahead);
             w.lines(resident.iter().map(|leaf| format!("{}_room.open();", scope.leaves[*leaf])));
             w.line("arrivals.open();");
             w.line("const bool more = row + (IDX)gridDim.x < (IDX)outer.points;");
@@ -66,12 +68,30 @@ fn declare_rooms(w: &mut Writer, scope: &Scope<'_>, resident: &[usize]) {
     w.line("fuse_arrivals<TEAM, VEC> arrivals((int)len);");
 }
 
-/// The rows that are sent for next.
+/// The leaves of which a row has one element that is loaded as it is. It is read with the row before: nothing else of a row could
+/// begin as long as it was on its way (P8 238 us, so 227).
+fn one_of_a_row(scope: &Scope<'_>) -> Vec<usize> {
+    let uses =
+        |is: fn(&Expr) -> Option<u32>| -> Vec<u32> { scope.kernel.stmts.iter().filter_map(|s| is(&s.expr)).collect() };
+    let loaded = uses(|expr| if let Expr::Load(leaf) = expr { Some(*leaf) } else { None });
+    let gathered = uses(|expr| if let Expr::Gather { leaf, .. } = expr { Some(*leaf) } else { None });
+    let is_ahead = |leaf: &usize| {
+        let one = scope.leaf_level(*leaf) == Level::Row && !scope.is_index(*leaf);
+        one && loaded.contains(&(*leaf as u32)) && !gathered.contains(&(*leaf as u32))
+    };
+    (0..scope.leaves.len()).filter(is_ahead).collect()
+}
+
+/// The rows that are sent for next, and what is read of them ahead.
 fn aim(w: &mut Writer, scope: &Scope<'_>, resident: &[usize], row: &str) {
     w.line(format!("const fuse_at<RANK> next = fuse_unravel({row}, outer);"));
     for &leaf in resident {
         let name = &scope.leaves[leaf];
         w.line(format!("{name}_room.aim({name}_ptr + fuse_offset(next, {name}_strides));"));
+    }
+    for leaf in one_of_a_row(scope) {
+        let name = &scope.leaves[leaf];
+        w.line(format!("{name}_next = {name}_ptr[fuse_offset(next, {name}_strides)];"));
     }
 }
 
@@ -146,7 +166,7 @@ fn in_shared(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, resident: &[usize]
             if awaited {
                 w.line("arrivals.await_leg((int)base, more ? KEPT * LEGS : 0);");
             }
-            step(w);
+            step(w, walk);
             if released {
                 w.line(format!("arrivals.release((int)base, more, {});", rooms(scope, resident)));
             }
@@ -156,6 +176,34 @@ fn in_shared(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, resident: &[usize]
     if released {
         w.line(format!("arrivals.flush({});", rooms(scope, resident)));
     }
+}
+
+/// What is done with accesses to shared memory from `base` on, as a lambda that knows whether all of them are there: then they are
+/// `ITEMS`, else as few as there are lanes for.
+fn declare_step(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>) {
+    w.line("const auto step = [&](IDX base, auto whole) {");
+    w.indented(|w| {
+        w.line("constexpr bool WHOLE = whole.value;");
+        w.line(format!("constexpr int SOME = WHOLE ? ITEMS : {};", few(work.walk)));
+        batch(w, scope, &Batch { items: "SOME", ..*work }, Reads::Ahead);
+    });
+    w.line("};");
+}
+
+/// Takes the step from `base` on; at the end of a row in short ones, since most of a long one would have nothing to do.
+fn step(w: &mut Writer, walk: &Phase) {
+    w.line("const IDX end = base + ITEMS * TEAM * VEC;");
+    w.line("if (end <= len) step(base, fuse_bool<true>());");
+    w.line("#pragma unroll 1");
+    let few = few(walk);
+    w.line(format!(
+        "for (IDX some = base; end > len && some < len; some += {few} * TEAM * VEC) step(some, fuse_bool<false>());"
+    ));
+}
+
+/// How many accesses a thread makes at once where a row ends.
+fn few(walk: &Phase) -> String {
+    if walk.reduces.is_empty() { "ITEMS".to_owned() } else { groups(walk) }
 }
 
 /// Leaves the lanes of a block for the joining at the end.

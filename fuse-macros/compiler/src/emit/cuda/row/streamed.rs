@@ -18,7 +18,7 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
         prologue(w, scope);
         w.line("const IDX row = (IDX)blockIdx.x;");
         w.block("if (row < (IDX)outer.points)", |w| {
-            row_operands(w, scope);
+            row_operands(w, scope, &[]);
             for walk in &scope.phases.walks {
                 w.lines(walk.before.iter().filter_map(|s| scope.define(*s, &Element)));
                 declare_blocks(w, scope, walk);
@@ -43,7 +43,7 @@ pub(super) fn split(w: &mut Writer, scope: &Scope<'_>) {
         w.line("const int chunks = (int)((len + chunk_len - 1) / chunk_len);");
         w.line("const IDX row = (IDX)blockIdx.x / chunks;");
         w.line("const int chunk = blockIdx.x % chunks;");
-        row_operands(w, scope);
+        row_operands(w, scope, &[]);
         w.lines(walk.before.iter().filter_map(|s| scope.define(*s, &Element)));
         declare_blocks(w, scope, walk);
         w.line("const IDX chunk_end = min(len, (chunk + 1) * chunk_len);");
@@ -97,7 +97,7 @@ fn blocks(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, [start, end]: [&str; 
 }
 
 /// What is done with `ITEMS` accesses from `base` on, as a lambda that knows whether all of them are there.
-pub(super) fn declare_step(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>) {
+fn declare_step(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>) {
     w.line("const auto step = [&](IDX base, auto whole) {");
     w.indented(|w| {
         w.line("constexpr bool WHOLE = whole.value;");
@@ -107,7 +107,7 @@ pub(super) fn declare_step(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>) 
 }
 
 /// Takes the step from `base` on.
-pub(super) fn step(w: &mut Writer) {
+fn step(w: &mut Writer) {
     w.line("if (base + ITEMS * TEAM * VEC <= len) step(base, fuse_bool<true>());");
     w.line("else step(base, fuse_bool<false>());");
 }
