@@ -9,12 +9,12 @@ use crate::plan::{Expr, Kernel, LeafSource, Level, Phases, Plan, StmtId};
 use crate::types::DType;
 
 /// What the text and its helpers use themselves, C++ keywords, and CUDA functions that op texts may call.
-const RESERVED: &str = "RANK INNER_RANK VEC IDX TEAM ITEMS WHOLE STREAM SPLIT TILE FEW PASSES ACROSS DOWN KEPT LEGS LEFT RIGHT THREADS GROUPS UNROLL THIRDS HALVES SHARES LIST part work turn piece value first access accesses at live row rows lane len \
+const RESERVED: &str = "RANK INNER_RANK VEC IDX TEAM ITEMS WHOLE STREAM SPLIT TILE FEW PASSES ACROSS DOWN KEPT LEGS LEFT RIGHT THREADS GROUPS UNROLL SOME THIRDS HALVES SHARES LIST part work turn piece value first access accesses at live row rows lane len \
     outer inner u v e i j k m n base block blocks chunk chunks counters fault call seed list member item column columns tile tiles product shape left right rights right_0 right_1 right_2 right_3 \
     start end batch of_queries of_keys of_values of_result of_queries_strides of_keys_strides of_values_strides of_result_strides \
     of_gradient of_gradient_strides of_gradient_of_queries of_gradient_of_queries_strides of_gradient_of_keys of_gradient_of_keys_strides \
     of_gradient_of_values of_gradient_of_values_strides of_logs of_sums given keeps place to_weight of_weight of_score nullptr \
-    HEAD_DEPTH HEAD_COLUMNS HEAD_GROUPS HEAD_KEYS HEAD_ROWS HEAD_PIECES HEAD_THREADS attend to_score alignas asm auto bool step whole next more leg arrivals lanes_room turned pack strip strips parts break case catch char class const constexpr continue default delete do double else enum explicit \
+    HEAD_DEPTH HEAD_COLUMNS HEAD_GROUPS HEAD_KEYS HEAD_ROWS HEAD_PIECES HEAD_THREADS attend to_score alignas asm auto bool step whole some next more leg arrivals lanes_room turned pack strip strips parts break case catch char class const constexpr continue default delete do double else enum explicit \
     export extern false float for friend goto if inline int long mutable namespace new noexcept operator private protected public \
     register return short signed sizeof static struct switch template this throw true try typedef typeid typename union unsigned using virtual \
     void volatile while abs acos asin atan ceil cos cosh erf exp exp2 expm1 floor fmod log log1p log2 max min pow round rsqrt sin sinh sqrt tan \
@@ -34,8 +34,10 @@ pub(super) struct Scope<'a> {
 }
 
 /// Names that belong to an operand, behind its stem.
-const OPERAND: &[&str] =
-    &["_ptr", "_strides", "_axis", "_in", "_out", "_row", "_stage", "_part", "_lanes", "_kept", "_blocks", "_room"];
+const OPERAND: &[&str] = &[
+    "_ptr", "_strides", "_axis", "_in", "_out", "_row", "_stage", "_part", "_lanes", "_kept", "_blocks", "_room",
+    "_chunk", "_tile", "_next", "_here", "_size",
+];
 
 /// How the text of a kind of kernel reaches its operands at the current point.
 pub(super) trait Reach {
@@ -289,7 +291,8 @@ fn stem_of(expr: &Expr) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::least_word;
+    use super::{OPERAND, least_word};
+    use std::path::Path;
 
     #[test]
     fn a_word_reaches_a_bound_where_its_number_does() {
@@ -301,5 +304,36 @@ mod tests {
             }
         }
         assert!([0.0, -1.0, 1.0, 2.0, f32::NAN].iter().all(|bound| least_word(*bound).is_none()));
+    }
+
+    /// The texts of the writers in a folder.
+    fn texts(folder: &Path, into: &mut Vec<String>) {
+        for entry in
+            std::fs::read_dir(folder).expect("the folder is there").map(|entry| entry.expect("an entry").path())
+        {
+            match entry.extension().is_some_and(|extension| extension == "rs") {
+                true => into.push(std::fs::read_to_string(&entry).expect("a text")),
+                false if entry.is_dir() => texts(&entry, into),
+                false => {}
+            }
+        }
+    }
+
+    #[test]
+    fn what_texts_put_behind_a_name_is_no_other_name() {
+        let mut all = vec![];
+        texts(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/emit/cuda"), &mut all);
+        let behind = |text: &str| -> Vec<String> {
+            let parts = text.split("}_").skip(1);
+            parts.map(|part| part.chars().take_while(char::is_ascii_lowercase).collect()).collect()
+        };
+        let suffixes: Vec<String> = all.iter().flat_map(|text| behind(text)).filter(|word| !word.is_empty()).collect();
+        assert!(suffixes.len() > 50);
+        for suffix in suffixes {
+            assert!(
+                OPERAND.contains(&format!("_{suffix}").as_str()),
+                "_{suffix} is not reserved behind the names it follows"
+            );
+        }
     }
 }
