@@ -43,6 +43,88 @@ fn every_kernel_compiles_in_every_variant() {
     thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(work))));
 }
 
+/// Programs whose kernels between them have every way of walking.
+const NAMED: [&str; 8] = [
+    "softmax",
+    "cross_entropy",
+    "column_sum",
+    "linear_relu",
+    "linear_relu_f32",
+    "gate_up",
+    "scatter_add",
+    "attention_fused",
+];
+
+#[test]
+fn a_variable_may_be_called_what_a_text_calls_something_of_its_own() {
+    let Some(nvrtc) = Nvrtc::find() else { return };
+    let all = programs::all();
+    let named = NAMED.map(|name| all.iter().find(|(own, _)| *own == name).expect("there is such a program"));
+    let rounds: Vec<(&str, Plan)> =
+        named.iter().flat_map(|(name, plan)| renamed(plan).map(|plan| (*name, plan))).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some((name, plan)) = rounds.get(next.fetch_add(1, Ordering::Relaxed)) {
+            every_walk_compiles(&nvrtc, name, plan);
+        }
+    };
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(work))));
+}
+
+/// The plan with its buffers and values named after words of its kernels' texts, as often as it takes until all have been names.
+fn renamed(plan: &Plan) -> impl Iterator<Item = Plan> {
+    let text = cuda::text(plan);
+    let kernels = text.split_once("#if defined(KERNEL_").expect("there is a kernel").1.to_owned();
+    let is_word = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase()) && !word.starts_with("fuse_");
+    let words = kernels.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(is_word);
+    let words: BTreeSet<String> = words.map(str::to_owned).collect();
+    let words: Vec<String> = words.into_iter().collect();
+    let count = names(&mut plan.clone()).len();
+    let plans: Vec<Plan> = words
+        .chunks(count)
+        .map(|words| {
+            let mut plan = plan.clone();
+            names(&mut plan).into_iter().zip(words).for_each(|(name, word)| word.clone_into(name));
+            plan
+        })
+        .collect();
+    plans.into_iter()
+}
+
+/// Where the names of buffers and of values stand.
+fn names(plan: &mut Plan) -> Vec<&mut String> {
+    let of = |kernel: &mut Kernel| {
+        kernel.stmts.iter_mut().for_each(|stmt| {
+            stmt.name.get_or_insert_default();
+        })
+    };
+    plan.steps.iter_mut().for_each(|step| match step {
+        PlanStep::Kernel(kernel) => of(kernel),
+        PlanStep::Matmul(matmul) => of(&mut matmul.epilogue),
+    });
+    let bufs = plan.bufs.iter_mut().map(|buf| &mut buf.name);
+    let kernels = plan.steps.iter_mut().map(|step| match step {
+        PlanStep::Kernel(kernel) => kernel,
+        PlanStep::Matmul(matmul) => &mut matmul.epilogue,
+    });
+    bufs.chain(kernels.flat_map(|kernel| kernel.stmts.iter_mut().filter_map(|stmt| stmt.name.as_mut()))).collect()
+}
+
+/// Every kernel in one variant of each way of walking.
+fn every_walk_compiles(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
+    let text = cuda::text(plan);
+    for (kernel, variants) in kernels(plan) {
+        let mut seen = HashSet::new();
+        for variant in variants.iter().filter(|variant| seen.insert(std::mem::discriminant(&variant.walk))) {
+            let defines = variant.defines(kernel, &[]);
+            if let Err(log) = nvrtc.compile(&text, &defines, "compute_90a") {
+                panic!("{name}, {} with {defines:?}:\n{log}\n{}", kernel.name, numbered(&text));
+            }
+        }
+    }
+}
+
 /// What there is machine code of.
 #[derive(Default)]
 struct Assembled(Mutex<HashSet<String>>);
