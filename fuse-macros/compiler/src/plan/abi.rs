@@ -29,7 +29,7 @@ pub use candidates::{Candidate, Way};
 pub use geometry::{Access, Geometry, is_turnable};
 pub use hopper::{pays_in_halves, pays_in_thirds};
 pub use pack::{inner, outer, strides};
-pub use product::{Lie, has_few_rows};
+pub use product::{Lie, has_few_rows, pays_in_slim};
 pub use resident::{Target, resident_leaves};
 pub use texts::{Choice, Texts, Wish};
 pub use variant::{Launch, Step, Variant, c_type};

@@ -158,7 +158,7 @@ pub(super) fn prologue(w: &mut Writer, scope: &Scope<'_>, reach: &dyn Reach) {
 }
 
 /// The same behind what the kernel waits for.
-fn prologue_behind(w: &mut Writer, scope: &Scope<'_>, reach: &dyn Reach) {
+pub(super) fn prologue_behind(w: &mut Writer, scope: &Scope<'_>, reach: &dyn Reach) {
     let outside: Vec<StmtId> = scope.kernel.ids().filter(|s| !scope.is_in_a_walk(*s)).collect();
     if scope.kernel.asks {
         w.line("if (goes_on && !*goes_on) return;");

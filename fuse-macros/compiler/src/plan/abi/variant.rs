@@ -101,6 +101,12 @@ impl Variant {
             Walk::Split => defines.push("SPLIT".into()),
             Walk::Tiled { tile } => defines.extend(["TILED".into(), format!("TILE={tile}")]),
             Walk::Strips { rows, right } => defines.extend([format!("FEW={rows}"), format!("RIGHT={}", right as u8)]),
+            Walk::Slim { rows, columns, left, right } => defines.extend([
+                format!("SLIM={rows}"),
+                format!("STRIP={columns}"),
+                format!("LEFT={}", left as u8),
+                format!("RIGHT={}", right as u8),
+            ]),
             Walk::Thirds { columns, shares, left, right } => defines.extend([
                 format!("THIRDS={columns}"),
                 format!("SHARES={}", shares as u8),

@@ -119,6 +119,17 @@ pub enum Walk {
         /// How the right operand lies.
         right: Lie,
     },
+    /// The same of halves.
+    Slim {
+        /// Rows of the product.
+        rows: u32,
+        /// Columns of a strip.
+        columns: u32,
+        /// How the left operand lies: in runs along the inner axis, or anyhow.
+        left: Lie,
+        /// How the right operand lies: in runs.
+        right: Lie,
+    },
 }
 
 /// How rows are walked: short ones by a warp each, middling ones by a block that keeps them in registers,
