@@ -66,6 +66,9 @@ pub struct Plan {
     /// Maps that one launch of a GPU may run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub maps: Vec<Maps>,
+    /// Writes that may be done in place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<PartWrite>,
     /// The results, in order.
     pub outs: Vec<Operand>,
     /// Source places, by [`Stmt::place`].
@@ -135,6 +138,20 @@ pub enum Step {
     Kernel(Kernel),
     /// A product of matrices, by a library or by our own template.
     Matmul(Matmul),
+}
+
+/// A step that copies a tensor argument as a whole, behind which a part of the copy is written. Where the caller gives the argument up,
+/// the part is written over it instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartWrite {
+    /// The number of the step that copies; the next one writes.
+    pub copy: u32,
+    /// The argument.
+    pub from: BufId,
+    /// Its new value.
+    pub to: BufId,
+    /// Whether it may be done on a GPU, which goes on behind a fault: nothing behind the write finds one that was not found before.
+    pub on_gpu: bool,
 }
 
 /// Three steps whose values in between nobody else reads: a product, rows over it, and their product with something else,
@@ -359,6 +376,9 @@ pub struct Kernel {
     /// Whether it is part of a turn that may be left out: it is told where to find whether it has anything to do.
     #[serde(default, skip_serializing_if = "is_false")]
     pub asks: bool,
+    /// Whether it may write over a tensor of the caller, see [`PartWrite`]: on a GPU it does nothing in a call that has failed.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub heeds: bool,
 }
 
 /// How a kernel walks its domain.

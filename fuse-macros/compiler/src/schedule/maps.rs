@@ -35,6 +35,9 @@ fn count(plan: &Plan, first: usize) -> usize {
 /// Whether a map may run beside so many before it.
 fn joins(plan: &Plan, first: usize, count: usize) -> bool {
     let Some(kernel) = map_at(plan, first + count).filter(|kernel| may_share(kernel)) else { return false };
+    if plan.writes.iter().any(|write| write.copy as usize == first + count) {
+        return false;
+    }
     let before = &plan.steps[first..first + count];
     let (touched, writes) = (touched(&plan.steps[first + count]), written(&plan.steps[first + count]));
     let is_apart = |other: &Step| {

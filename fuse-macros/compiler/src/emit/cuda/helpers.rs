@@ -42,6 +42,7 @@ const HELPERS: &[Helper] = helpers! {
     "tile": "fuse_tile";
     "access": "fuse_read" "fuse_write" "fuse_pack" "fuse_word";
     "fault": "fuse_fault" "fuse_note";
+    "failed": "fuse_failed";
     "divisor": "fuse_divisor_of";
     "axis": "fuse_axis";
     "gather": "fuse_gather";

@@ -163,6 +163,9 @@ pub(super) fn prologue_behind(w: &mut Writer, scope: &Scope<'_>, reach: &dyn Rea
     if scope.kernel.asks {
         w.line("if (goes_on && !*goes_on) return;");
     }
+    if scope.kernel.heeds {
+        w.line("if (fuse_failed(failed, call)) return;");
+    }
     w.lines(lone_draws(scope, outside));
     w.lines(scope.phases.uniform.iter().filter_map(|s| scope.define(*s, reach)));
 }
