@@ -213,4 +213,32 @@ fn an_update_in_place_takes_no_memory() {
     step(&mut p, &g, 0.5);
     assert_eq!(device.max_memory_allocated().expect("the device counts"), before + 4_000_000);
     drop(kept);
+    a_row_is_written_without_memory_for_the_rest(device);
+}
+
+#[compile(fullgraph)]
+fn grow(
+    #[dims(C, D)] cache: &mut Tensor<f32, 2>,
+    #[dims(1)] place: &Tensor<i64, 1>,
+    #[dims(C, D)] table: &Tensor<f32, 2>,
+) {
+    let row: Tensor<f32, 2> = table.embedding(place);
+    cache.index_copy_(0, place, &row);
+}
+
+fn a_row_is_written_without_memory_for_the_rest(device: Device) {
+    let [mut cache, table] = [(); 2].map(|()| Tensor::<f32, 2>::zeros([1000, 1000], device));
+    let place = Tensor::from_slice(&[3], [1], device);
+    // The first call goes step by step, and another call may fail behind each step.
+    grow(&mut cache, &place, &table);
+    cache.index_copy_(0, &place, &table.narrow(0, 3, 1));
+    let start = cache.raw().address();
+    for _ in 0..3 {
+        device.reset_peak_memory_stats().expect("the device counts");
+        let before = device.memory_allocated().expect("the device counts");
+        grow(&mut cache, &place, &table);
+        cache.index_copy_(0, &place, &table.narrow(0, 3, 1));
+        assert!(device.max_memory_allocated().expect("the device counts") < before + 10_000);
+        assert_eq!(cache.raw().address(), start);
+    }
 }

@@ -66,3 +66,126 @@ fn owned_tensors_are_values() {
     assert_eq!((a.to_vec(), b.to_vec()), (c.to_vec(), d.to_vec()));
     assert_eq!(a.to_vec(), [6.0, 18.0]);
 }
+
+/// Two caches get a row each at a position on the device.
+#[compile(fullgraph)]
+fn grow(
+    #[dims(C, D)] a: &mut Tensor<f32, 2>,
+    #[dims(C, D)] b: &mut Tensor<f32, 2>,
+    #[dims(1)] place: &Tensor<i64, 1>,
+    #[dims(C, D)] table: &Tensor<f32, 2>,
+) -> Tensor<f32, 1> {
+    let row: Tensor<f32, 2> = table.embedding(place);
+    a.index_copy_(0, place, &row);
+    let sums = a.sum(0).unsqueeze(0);
+    b.index_copy_(0, place, &sums);
+    (&*a + &*b).sum(0)
+}
+
+/// The same at two positions, the second of which is looked at when the first row is written.
+#[compile(fullgraph)]
+fn grow_apart(
+    a: &mut Tensor<f32, 2>,
+    b: &mut Tensor<f32, 2>,
+    place: &Tensor<i64, 1>,
+    other: &Tensor<i64, 1>,
+    rows: &Tensor<f32, 2>,
+) -> Tensor<f32, 1> {
+    a.index_copy_(0, place, rows);
+    b.index_copy_(0, other, rows);
+    (&*a + &*b).sum(0)
+}
+
+/// A row at a position that the host knows, of a table in which it is looked up at one that it does not.
+#[compile(fullgraph)]
+fn grow_at(a: &mut Tensor<f32, 2>, at: isize, table: &Tensor<f32, 2>, token: &Tensor<i64, 1>) -> Tensor<f32, 1> {
+    let row: Tensor<f32, 2> = table.embedding(token);
+    a.slice_assign(0, at, at + 1, &row.softmax(1));
+    a.sum(0)
+}
+
+fn three_columns(rows: usize, of: impl Fn(usize) -> f32) -> Tensor<f32, 2> {
+    Tensor::from_slice(&(0..rows * 3).map(of).collect::<Vec<_>>(), [rows, 3], device())
+}
+
+fn at(places: &[i64]) -> Tensor<i64, 1> {
+    Tensor::from_slice(places, [places.len()], device())
+}
+
+/// Whether a call fails, at once or when what it gives is read.
+fn fails(call: impl FnOnce() -> Tensor<f32, 1>) -> bool {
+    fuse_runtime::error::catch(|| call().to_vec()).is_err()
+}
+
+#[test]
+fn rows_written_into_caches_are_those_that_eager_writes() {
+    let table = three_columns(4, |k| k as f32);
+    let [mut a, mut b, mut c, mut d] = [0, 1, 0, 1].map(|k| three_columns(4, |_| k as f32));
+    for k in [2, 0, 3, 3, 1] {
+        let (compiled, eager) =
+            (grow(&mut a, &mut b, &at(&[k]), &table), grow::eager(&mut c, &mut d, &at(&[k]), &table));
+        assert_eq!(compiled.to_vec(), eager.to_vec(), "{k}");
+        assert_eq!((a.to_vec(), b.to_vec()), (c.to_vec(), d.to_vec()), "{k}");
+        let places = [at(&[k, 0]), at(&[1, k])];
+        let rows = table.narrow(0, 1, 2);
+        let compiled = grow_apart(&mut a, &mut b, &places[0], &places[1], &rows);
+        let eager = grow_apart::eager(&mut c, &mut d, &places[0], &places[1], &rows);
+        assert_eq!(compiled.to_vec(), eager.to_vec(), "{k}");
+        let (compiled, eager) =
+            (grow_at(&mut a, k as isize, &table, &at(&[2])), grow_at::eager(&mut c, k as isize, &table, &at(&[2])));
+        assert_eq!(compiled.to_vec(), eager.to_vec(), "{k}");
+        assert_eq!((a.to_vec(), b.to_vec()), (c.to_vec(), d.to_vec()), "{k}");
+    }
+}
+
+#[test]
+fn caches_of_a_call_that_fails_are_as_they_were() {
+    let table = three_columns(4, |k| k as f32);
+    let [mut a, mut b] = [0, 1].map(|k| three_columns(4, |_| k as f32));
+    for bad in [-1, 4] {
+        for k in 0..4 {
+            drop(grow(&mut a, &mut b, &at(&[k]), &table));
+            drop(grow_apart(&mut a, &mut b, &at(&[k]), &at(&[0]), &table.narrow(0, 2, 1)));
+            drop(grow_at(&mut a, k as isize, &table, &at(&[1])));
+            a.index_copy_(0, &at(&[0]), &table.narrow(0, 1, 1));
+            let before = (a.to_vec(), b.to_vec());
+            assert!(fails(|| grow(&mut a, &mut b, &at(&[bad]), &table)));
+            assert_eq!((a.to_vec(), b.to_vec()), before, "at {bad}, after {k}");
+            assert!(fails(|| grow_apart(&mut a, &mut b, &at(&[1]), &at(&[bad]), &table.narrow(0, 0, 1))));
+            assert_eq!((a.to_vec(), b.to_vec()), before, "second at {bad}, after {k}");
+            assert!(fails(|| grow_apart(&mut a, &mut b, &at(&[1, bad]), &at(&[0, 1]), &table.narrow(0, 0, 2))));
+            assert_eq!((a.to_vec(), b.to_vec()), before, "one of two at {bad}, after {k}");
+            assert!(fails(|| grow_at(&mut a, 1, &table, &at(&[bad]))));
+            assert_eq!((a.to_vec(), b.to_vec()), before, "of row {bad}, after {k}");
+            let index = at(&[2, bad]);
+            assert!(fails(|| {
+                a.index_copy_(0, &index, &table.narrow(0, 0, 2));
+                a.sum(0)
+            }));
+            assert_eq!((a.to_vec(), b.to_vec()), before, "eager at {bad}, after {k}");
+        }
+    }
+}
+
+#[test]
+fn caches_stay_where_they_are() {
+    let table = three_columns(4, |k| k as f32);
+    let [mut a, mut b] = [0, 1].map(|k| three_columns(4, |_| k as f32));
+    // A GPU takes down the second call, the first one copies.
+    let mut step = |k: i64| {
+        drop(grow(&mut a, &mut b, &at(&[k]), &table));
+        b.index_copy_(0, &at(&[k]), &table.narrow(0, 1, 1));
+        drop(grow_at(&mut a, k as isize, &table, &at(&[1])));
+        [a.raw().address(), b.raw().address()]
+    };
+    let early = [step(0), step(1)];
+    if device().is_cpu() {
+        assert_eq!(early[0], early[1]);
+    }
+    assert_eq!([step(2), step(3)], [early[1]; 2]);
+    let kept = a.clone();
+    let before = a.to_vec();
+    drop(grow(&mut a, &mut b, &at(&[0]), &table));
+    assert_ne!(a.raw().address(), kept.raw().address());
+    assert_eq!(kept.to_vec(), before);
+}

@@ -44,8 +44,7 @@ macro_rules! step {
     ($($layer:literal $cache:ident),*) => {
         /// What follows a token at a place, and the place of that. Its keys and values go into the caches.
         ///
-        /// A place is a number on the device, so that every step is the same launches. A place that is written is selected
-        /// among all of the cache, which takes one kernel that reads and writes it; nothing of it is known to the host.
+        /// A place is a number on the device, so that every step is the same launches; nothing of it is known to the host.
         #[compile(mode = "reduce-overhead", fullgraph)]
         #[allow(clippy::too_many_arguments)]
         fn step(
@@ -72,12 +71,12 @@ macro_rules! step {
         ) -> (Tensor<i64, 1>, Tensor<i64, 1>) {
             let [context, width] = positions.dims();
             let places: Tensor<i64, 1> = Tensor::arange(0, context as i64, place.device());
-            let (here, seen) = (places.eq(place).unsqueeze(1), places.le(place).unsqueeze(0));
+            let seen = places.le(place).unsqueeze(0);
             let x: Tensor<bf16, 2> = tokens.embedding(token) + positions.embedding(place);
             $(
                 let normed = x.layer_norm(&norm1_w.narrow(0, $layer, 1).squeeze(0), &norm1_b.narrow(0, $layer, 1).squeeze(0), 1e-5);
                 let qkv = normed.linear(&qkv_w.narrow(0, $layer, 1).squeeze(0), &qkv_b.narrow(0, $layer, 1).squeeze(0));
-                *$cache = here.where_cond(qkv.narrow(1, width, 2 * width), &*$cache);
+                $cache.index_copy_(0, place, &qkv.narrow(1, width, 2 * width));
                 let q = qkv.narrow(1, 0, width).reshape([1, 1, HEADS, width / HEADS]).transpose(1, 2);
                 let k = $cache.narrow(1, 0, width).reshape([1, context, HEADS, width / HEADS]).transpose(1, 2);
                 let v = $cache.narrow(1, width, width).reshape([1, context, HEADS, width / HEADS]).transpose(1, 2);

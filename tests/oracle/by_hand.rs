@@ -27,6 +27,7 @@ const MAKERS: &[(&str, Make)] = &[
     ("gather", gather),
     ("index_add", |m| parts(m, true)),
     ("index_copy", |m| parts(m, true)),
+    ("index_copy_", |m| parts(m, true)),
     ("index_select", |m| parts(m, false)),
     ("layer_norm", |m| norms(m, true)),
     ("linear", linear),
@@ -227,7 +228,7 @@ fn scatter_add(m: &mut Maker) -> Vec<Sample> {
     .collect()
 }
 
-/// `index_select`, and with a source `index_add` and `index_copy`.
+/// `index_select`, and with a source `index_add`, `index_copy` and `index_copy_`.
 fn parts(m: &mut Maker, with_source: bool) -> Vec<Sample> {
     let axes = 0..m.dims.len();
     axes.map(|axis| {

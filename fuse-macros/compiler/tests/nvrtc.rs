@@ -225,7 +225,7 @@ fn suits(variant: &Variant, params: &[DType]) -> bool {
                 dtype.is_half() && !FLOATS_BACK.contains(sizes)
             }
         }
-        Walk::Halves { .. } | Walk::Warps { .. } => dtype.is_half(),
+        Walk::Halves { .. } | Walk::Slim { .. } | Walk::Warps { .. } => dtype.is_half(),
         _ => true,
     })
 }
@@ -371,6 +371,7 @@ fn several_products(program: &Kernel, dtype: DType, count: u32) -> Vec<Variant> 
         Walk::Thirds { columns, .. } => columns % (32 * count) == 0,
         Walk::Halves { columns, .. } => columns % (64 * count) == 0,
         Walk::Strips { right, .. } => right != Lie::Apart,
+        Walk::Slim { .. } => true,
         _ => false,
     };
     products(program, dtype).into_iter().filter(is_there).collect()
@@ -404,6 +405,10 @@ fn products(epilogue: &Kernel, dtype: DType) -> Vec<Variant> {
             thirds(128, Lie::Apart, Lie::Apart, 1, Step::Apart, false),
         ]);
     }
+    let slim = |rows, columns, left, right, vec| Variant {
+        walk: Walk::Slim { rows, columns, left, right },
+        ..of(0, left, right, vec, Step::Next, false)
+    };
     let halves = |columns, left, right, vec, step, wide| Variant {
         walk: Walk::Halves { columns, left, right },
         ..of(0, left, right, vec, step, wide)
@@ -413,6 +418,13 @@ fn products(epilogue: &Kernel, dtype: DType) -> Vec<Variant> {
             halves(256, Lie::AlongK, Lie::Across, 8, Step::Next, false),
             halves(192, Lie::Across, Lie::AlongK, 1, Step::Apart, false),
             halves(128, Lie::Across, Lie::Across, 4, Step::Next, true),
+        ]);
+        few.extend([
+            slim(1, 16, Lie::AlongK, Lie::AlongK, 2),
+            slim(4, 2, Lie::Apart, Lie::AlongK, 1),
+            slim(2, 8, Lie::AlongK, Lie::AlongK, 2),
+            slim(1, 64, Lie::Apart, Lie::Across, 2),
+            slim(4, 64, Lie::AlongK, Lie::Across, 1),
         ]);
     }
     if dtype == DType::F8E4M3 {

@@ -5,16 +5,17 @@
 //! CUDA graph and costs the host no copy. Its layout in CUDA is
 //!
 //! ```cuda
-//! struct Fault { unsigned code, op; unsigned long long call; long long value, extent; unsigned long long failed[32]; };
+//! struct Fault { unsigned code, op; unsigned long long call; long long value, extent; unsigned long long failed[32], *here; };
 //! ```
 //!
 //! The first fault wins: the thread whose `atomicCAS(&fault->code, 0, 0xffffffff)` returns 0 writes `op` to `extent`, then
 //! `__threadfence_system()`, then `code`. So the host never sees half a record, even while another call runs. Every faulting
 //! thread writes its call to its place in `failed`, so that what is launched behind the call can see that it has failed and
-//! give a tensor its old value back, see [`Context::restore_if_failed`].
+//! give a tensor its old value back, see [`Context::restore_if_failed`]. It does so at `here` as well, which is memory of the device: a
+//! kernel that writes over a tensor of the caller asks there first, and the host's memory takes as long as a small kernel.
 
 use super::driver::{Backend, Context};
-use super::mapped::mapped;
+use super::mapped::{mapped, zeroed};
 use super::once::lock;
 use crate::error::Result;
 use std::cell::UnsafeCell;
@@ -41,6 +42,8 @@ pub(crate) struct FaultRecord {
     pub extent: i64,
     /// Calls with a fault, each at the place that its number gives it, until a later one takes that.
     pub failed: [u64; FAILED],
+    /// Where kernels find the same.
+    pub here: u64,
 }
 
 /// So many calls with a fault are remembered; other threads would have to launch as many before a call is looked up.
@@ -50,6 +53,7 @@ const FAILED: usize = 32;
 pub(super) struct Fault {
     record: Mutex<Place>,
     device_address: u64,
+    failed_address: u64,
     calls: AtomicU64,
 }
 
@@ -76,22 +80,23 @@ impl Place {
 impl Fault {
     /// A record in mapped memory of the current context.
     pub(super) fn mapped() -> Result<Fault> {
-        let (record, device_address) = mapped(FaultRecord::default(), "the fault record")?;
-        Ok(Fault::new(Place::Mapped(record), device_address))
+        let here = zeroed(8 * FAILED, "the fault record")?;
+        let (record, device_address) = mapped(FaultRecord { here, ..FaultRecord::default() }, "the fault record")?;
+        Ok(Fault::new(Place::Mapped(record), [device_address, here]))
     }
 
     /// The record of another context, as kernels see it.
-    pub(super) fn elsewhere(device_address: u64) -> Fault {
-        Fault::new(Place::Host(Box::default()), device_address)
+    pub(super) fn elsewhere(context: &Context) -> Fault {
+        Fault::new(Place::Host(Box::default()), [context.fault_address(), context.failed_address()])
     }
 
     /// A record no device writes to.
     pub(super) fn on_host() -> Fault {
-        Fault::new(Place::Host(Box::default()), 0x1000)
+        Fault::new(Place::Host(Box::default()), [0x1000, 0x2000])
     }
 
-    fn new(record: Place, device_address: u64) -> Fault {
-        Fault { record: Mutex::new(record), device_address, calls: AtomicU64::new(0) }
+    fn new(record: Place, [device_address, failed_address]: [u64; 2]) -> Fault {
+        Fault { record: Mutex::new(record), device_address, failed_address, calls: AtomicU64::new(0) }
     }
 }
 
@@ -99,6 +104,11 @@ impl Context {
     /// The address kernels write faults to; the same for the life of the context.
     pub(crate) fn fault_address(&self) -> u64 {
         self.fault.device_address
+    }
+
+    /// The address at which kernels find which calls have failed lately; the same for the life of the context.
+    pub(crate) fn failed_address(&self) -> u64 {
+        self.fault.failed_address
     }
 
     /// The number of a new call of this context, greater than all before; faults carry it.
@@ -138,7 +148,7 @@ mod tests {
     fn a_fault_is_returned_once_and_not_to_earlier_calls() {
         let context = Context::recording("sm_80");
         let (before, faulted) = (context.next_call(), context.next_call());
-        let fault = FaultRecord { code: 1, op: 7, call: faulted, value: 9, extent: 4, failed: [0; FAILED] };
+        let fault = FaultRecord { code: 1, op: 7, call: faulted, value: 9, extent: 4, ..FaultRecord::default() };
         context.record_fault(fault);
         assert_eq!(context.take_fault(before), None);
         assert_eq!(context.take_fault(faulted + 1), Some(fault));
@@ -147,7 +157,8 @@ mod tests {
 
     #[test]
     fn the_layout_is_the_one_kernels_write() {
-        assert_eq!(size_of::<FaultRecord>(), 32 + 8 * FAILED);
+        assert_eq!(size_of::<FaultRecord>(), 40 + 8 * FAILED);
         assert_eq!(std::mem::offset_of!(FaultRecord, failed), 32);
+        assert_eq!(std::mem::offset_of!(FaultRecord, here), 32 + 8 * FAILED);
     }
 }

@@ -1,4 +1,4 @@
-//! Host memory that the device sees.
+//! Memory that is there for the life of a context: of the host, where the device sees it, and of the device.
 
 use super::status::check;
 use crate::error::Result;
@@ -18,4 +18,15 @@ pub(super) fn mapped<T>(value: T, what: &str) -> Result<(NonNull<T>, u64)> {
     // SAFETY: the memory is fresh, page-aligned and large enough.
     unsafe { place.write(value) };
     Ok((place, device_address))
+}
+
+/// So many bytes of the device of the current context, which are 0 and never freed; `what` they are, for errors.
+pub(super) fn zeroed(bytes: usize, what: &str) -> Result<u64> {
+    let mut address = 0;
+    // SAFETY: a context is current; the memory is set where it is.
+    unsafe {
+        check(sys::cuMemAlloc_v2(&mut address, bytes), format_args!("allocate {what}"))?;
+        check(sys::cuMemsetD8_v2(address, 0, bytes), format_args!("allocate {what}"))?;
+    }
+    Ok(address)
 }

@@ -4,17 +4,11 @@ use super::args::Args;
 use super::driver::Context;
 use crate::error::Result;
 
-/// One thread of a block asks the host's memory, which takes as long as thousands of instructions.
 const SOURCE: &str = r#"
-struct fuse_fault { unsigned code, op; unsigned long long call; long long value, extent; unsigned long long failed[32]; };
-
 extern "C" __global__ void restore_if_failed(
-    const fuse_fault* fault, unsigned long long call, unsigned char* to, const unsigned char* from, long long bytes)
+    const unsigned long long* failed, unsigned long long call, unsigned char* to, const unsigned char* from, long long bytes)
 {
-    __shared__ bool failed;
-    if (threadIdx.x == 0) failed = ((const volatile fuse_fault*)fault)->failed[call % 32] == call;
-    __syncthreads();
-    if (!failed) return;
+    if (failed[call % 32] != call) return;
     const long long step = (long long)gridDim.x * blockDim.x;
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < bytes; i += step) to[i] = from[i];
 }
@@ -35,7 +29,7 @@ impl Context {
         }
         let kernel = self.function(SOURCE, "restore_if_failed", &[], false)?;
         let mut args = Args::new();
-        args.pointer(self.fault_address()).push(call).pointer_mut(to).pointer(from).push(bytes as i64);
+        args.pointer(self.failed_address()).push(call).pointer_mut(to).pointer(from).push(bytes as i64);
         let blocks = bytes.div_ceil(BLOCK as usize).min(BLOCKS) as u32;
         self.launch(&kernel, [blocks, 1, 1], [BLOCK, 1, 1], 0, &args)
     }

@@ -106,7 +106,7 @@ pub(super) fn current() -> Arc<Context> {
 /// Runs `body` with a context that takes down what `target` would be asked to do.
 pub(crate) fn take_down<R>(target: &Arc<Context>, body: impl FnOnce(&Arc<Context>) -> Result<R>) -> Result<R> {
     let tracer = Tracer { target: target.clone(), notes: Mutex::default() };
-    let fault = Fault::elsewhere(target.fault_address());
+    let fault = Fault::elsewhere(target);
     let context = Arc::new(Context::new(target.facts().clone(), Backend::Tracing(tracer), fault));
     struct Leave(Option<Arc<Context>>);
     impl Drop for Leave {

@@ -1,5 +1,6 @@
 //! The memory of a call.
 
+use super::overwritten::Overwritten;
 use super::program::Program;
 use super::run::Call;
 use super::symbols::Sizes;
@@ -7,7 +8,7 @@ use super::views::view;
 use crate::device::Device;
 use crate::error::Result;
 use crate::raw::RawTensor;
-use fuse_compiler::plan::{BufClass, BufId, Kernel, Kind, Operand, Phases, Plan, Store, abi};
+use fuse_compiler::plan::{BufClass, BufId, Expr, Kernel, Kind, Operand, Phases, Plan, Store, abi};
 
 /// The buffers of a plan during one call. Memory is taken when a step first touches a buffer and let go after the last
 /// step that does, so that later temporaries take it over from the allocator.
@@ -21,6 +22,10 @@ pub(super) struct Buffers<'a> {
     givers: Vec<BufId>,
     /// Whether the caller gives up the storage of each input, and nothing else holds it.
     given: Vec<bool>,
+    /// What was in the place of results that lie in the memory of inputs.
+    overwritten: Vec<Overwritten>,
+    /// Results that lie in the memory of inputs, where they stay as they are in a call that fails.
+    unharmed: Vec<BufId>,
 }
 
 impl<'a> Buffers<'a> {
@@ -33,7 +38,9 @@ impl<'a> Buffers<'a> {
             BufClass::In(k) => Some(tensors[k as usize].clone()),
             BufClass::Out | BufClass::Temp => None,
         });
-        Buffers { program, plan, sizes, device, held: held.collect(), givers: Vec::new(), given }
+        let held = held.collect();
+        let (overwritten, unharmed) = (Vec::new(), Vec::new());
+        Buffers { program, plan, sizes, device, held, givers: Vec::new(), given, overwritten, unharmed }
     }
 
     /// Where the call runs.
@@ -49,6 +56,67 @@ impl<'a> Buffers<'a> {
     /// Before a step, finds the inputs it may overwrite.
     pub fn start_step(&mut self, step: u32) {
         self.givers = self.find_givers(step);
+    }
+
+    /// Whether a step need not be done: it copies an input that the caller gives up, so that the next step may write a part of its
+    /// new value. That is written over the input instead, see [`PartWrite`].
+    ///
+    /// On a GPU a call is done so where all its memory is there before the first launch: when it is taken down.
+    pub fn takes_over(&mut self, step: u32) -> Result<bool> {
+        let Some(write) = self.plan.writes.iter().find(|write| write.copy == step) else { return Ok(false) };
+        let (from, to) = (write.from.0 as usize, write.to.0 as usize);
+        let BufClass::In(input) = self.plan.bufs[from].class else { return Ok(false) };
+        let Some(old) = self.held[from].clone().filter(|_| self.given[input as usize]) else { return Ok(false) };
+        let fits = old.layout().is_contiguous() && old.shape() == self.sizes.extents(&self.plan.bufs[to].ty.dims)?;
+        let can = self.device.is_cpu() || write.on_gpu && self.device == Device::tracing() && !self.has_empty()?;
+        if !fits || !can {
+            return Ok(false);
+        }
+        if self.device.is_cpu() && !self.keep_old(&old, step + 1)? {
+            return Ok(false);
+        }
+        // Nothing else may take it now.
+        self.given[input as usize] = false;
+        self.held[to] = Some(old);
+        self.unharmed.push(write.to);
+        Ok(true)
+    }
+
+    /// Whether there is a tensor without elements, of which kernels test no positions.
+    fn has_empty(&self) -> Result<bool> {
+        for buf in &self.plan.bufs {
+            if self.sizes.extents(&buf.ty.dims)?.contains(&0) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Keeps what a step will write over of a tensor on the processor; `false` if it is about to write outside of it.
+    fn keep_old(&mut self, tensor: &RawTensor, step: u32) -> Result<bool> {
+        let Some(kernel) = self.plan.steps[step as usize].kernel() else { return Ok(false) };
+        let [store] = &kernel.stores[..] else { return Ok(false) };
+        let parts = match &store.scatter {
+            None => vec![*view(tensor, &store.to.views, self.sizes)?.layout()],
+            Some(scatter) => {
+                let Expr::Load(leaf) = kernel.stmt(scatter.index).expr else { return Ok(false) };
+                let Some(index) = kernel.leaves[leaf as usize].buf() else { return Ok(false) };
+                let (index, axis) = (self.get(index)?, scatter.axis as isize);
+                let extent = tensor.shape()[scatter.axis as usize] as i64;
+                let places = index.to_vec::<i64>()?;
+                if places.iter().any(|place| !(0..extent).contains(place)) {
+                    return Ok(false);
+                }
+                places.iter().map(|&place| tensor.layout().narrow(axis, place as usize, 1)).collect::<Result<_>>()?
+            }
+        };
+        self.overwritten.push(Overwritten::keep(tensor, parts)?);
+        Ok(true)
+    }
+
+    /// Gives inputs that were written over their old values back, the last write first.
+    pub fn undo(&mut self) {
+        self.overwritten.drain(..).rev().for_each(Overwritten::restore);
     }
 
     /// Inputs that the caller gives up and that a step does not read, or reads only where it writes, as an elementwise
@@ -115,11 +183,12 @@ impl<'a> Buffers<'a> {
 
     /// Notes on what a call has written on a GPU that it came from this call.
     pub fn note_call(&self, number: u64) {
-        for (buf, held) in self.plan.bufs.iter().zip(&self.held) {
+        for (id, (buf, held)) in (0..).map(BufId).zip(self.plan.bufs.iter().zip(&self.held)) {
             if let (BufClass::Out, Some(tensor)) = (buf.class, held) {
                 let Some(memory) = tensor.storage().as_cuda() else { continue };
                 memory.note_call(number);
-                memory.note_may_fail(self.program.may_fault.then_some(number));
+                let may_change = self.program.may_fault && !self.unharmed.contains(&id);
+                memory.note_may_fail(may_change.then_some(number));
             }
         }
     }

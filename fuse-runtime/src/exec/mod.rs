@@ -7,6 +7,7 @@ mod faults;
 mod interp;
 mod kernel_dtypes;
 mod operands;
+mod overwritten;
 mod program;
 #[cfg(test)]
 mod random;

@@ -77,23 +77,35 @@ fn run_on_cpu(call: &Call<'_>) -> Result<Vec<RawTensor>> {
     let sizes = Sizes::of(plan, call.tensors, call.host_ints)?;
     let draws = draws(plan, &sizes, call.device);
     let mut buffers = Buffers::new(call, &sizes);
+    let done = cpu_steps(call, &mut buffers, &sizes, &draws);
+    if done.is_err() {
+        buffers.undo();
+    }
+    done?;
+    plan.outs.iter().map(|out| buffers.operand(out)).collect()
+}
+
+fn cpu_steps(call: &Call<'_>, buffers: &mut Buffers<'_>, sizes: &Sizes, draws: &[Draw]) -> Result<()> {
+    let plan = &call.program.plan;
     let mut k = 0;
     while k < plan.steps.len() {
         buffers.start_step(k as u32);
         let steps = match plan.attention_at(k) {
             Some(attention) => {
-                cpu_attention(call, *attention, &mut buffers, &sizes, &draws)?;
+                cpu_attention(call, *attention, buffers, sizes, draws)?;
                 3
             }
             None => {
-                cpu_step(call, &plan.steps[k], call.bodies[k], &mut buffers, &sizes, &draws)?;
+                if !buffers.takes_over(k as u32)? {
+                    cpu_step(call, &plan.steps[k], call.bodies[k], buffers, sizes, draws)?;
+                }
                 1
             }
         };
         (k..k + steps).for_each(|done| buffers.end_step(done as u32));
         k += steps;
     }
-    plan.outs.iter().map(|out| buffers.operand(out)).collect()
+    Ok(())
 }
 
 /// Three steps at once; the first fault in the order of the steps is the call's.

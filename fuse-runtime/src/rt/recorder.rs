@@ -69,7 +69,7 @@ pub fn compile_programs() {
 pub fn fault(code: u32, op: u32) {
     let context = context();
     let call = context.next_call() - 1;
-    context.record_fault(FaultRecord { code, op, call, value: 7, extent: 3, failed: [0; 32] });
+    context.record_fault(FaultRecord { code, op, call, value: 7, extent: 3, ..FaultRecord::default() });
 }
 
 fn context() -> Arc<Context> {

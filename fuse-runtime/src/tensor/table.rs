@@ -103,6 +103,7 @@ mod tests {
         "gather",
         "index_add",
         "index_copy",
+        "index_copy_",
         "index_select",
         "item",
         "layer_norm",

@@ -48,6 +48,24 @@ impl<T: Element, const R: usize> Tensor<T, R> {
             .or_raise()
     }
 
+    /// Writes the parts of `source` over those at these positions of `dim`; of equal positions the last one counts. Nothing else of the
+    /// tensor is read or written, where nothing else holds its storage.
+    ///
+    /// ```
+    /// use fuse_runtime::prelude::*;
+    /// let mut cache = Tensor::<f32, 2>::zeros([3, 2], Device::cpu());
+    /// cache.index_copy_(0, &Tensor::from([2i64]), &Tensor::from([[1.0, 2.0]]));
+    /// assert_eq!(cache.to_vec(), [0.0, 0.0, 0.0, 0.0, 1.0, 2.0]);
+    /// ```
+    ///
+    /// # Panics
+    /// With an [`Error`] if a position is out of range, or the extents do not fit.
+    #[track_caller]
+    pub fn index_copy_(&mut self, dim: isize, index: &Tensor<i64, 1>, source: &Tensor<T, R>) {
+        let mut args = [&*NOTHING, index.raw(), source.raw()].map(|tensor| Arg::Tensor(tensor.clone()));
+        try_assign(self.raw_mut(), "index_copy_", &mut args, &[axis(dim)]).or_raise()
+    }
+
     /// Writes `source`, which may broadcast, over all elements.
     ///
     /// ```
@@ -99,20 +117,25 @@ fn fit(op: &str, source: &RawTensor, shape: &[usize]) -> Result<RawTensor> {
 /// Replaces `target` by `op(target, other)`, in its own storage where nothing else holds that.
 #[track_caller]
 pub(super) fn assign<T: Element, const R: usize>(target: &mut Tensor<T, R>, op: &str, other: Arg) {
-    try_assign(target.raw_mut(), op, other).or_raise()
+    let fits = match &other {
+        Arg::Tensor(other) => fit(op, other, target.raw().shape()).map(drop),
+        Arg::Scalar(..) => Ok(()),
+    };
+    let mut args = [Arg::Tensor(NOTHING.clone()), other];
+    fits.and_then(|()| try_assign(target.raw_mut(), op, &mut args, &[])).or_raise()
 }
 
-fn try_assign(target: &mut RawTensor, op: &str, other: Arg) -> Result<()> {
-    if let Arg::Tensor(other) = &other {
-        fit(op, other, target.shape())?;
-    }
+/// The same of an op with further operands, which stand behind a place for `target`.
+fn try_assign(target: &mut RawTensor, op: &str, args: &mut [Arg], attrs: &[Attr]) -> Result<()> {
     // The op may write its result over an argument that nothing else holds, so the tensor gives itself up for the call
     // and comes back if that fails.
-    let given = std::mem::replace(target, NOTHING.clone());
-    let args = [Arg::Tensor(given), other];
-    let outcome = try_call(op, &args, &[]);
-    let [Arg::Tensor(given), _] = args else { unreachable!("it was made above") };
-    *target = given;
+    let change_places = |target: &mut RawTensor, args: &mut [Arg]| match args {
+        [Arg::Tensor(place), ..] => std::mem::swap(target, place),
+        _ => unreachable!("there is a place for the receiver"),
+    };
+    change_places(target, args);
+    let outcome = try_call(op, args, attrs);
+    change_places(target, args);
     target.replace(outcome?)
 }
 

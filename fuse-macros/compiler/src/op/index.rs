@@ -122,6 +122,16 @@ pub(super) const ROWS: &[OpInfo] = &[
         ..FAULTY
     },
     OpInfo {
+        name: "index_copy_",
+        doc: "Replaces the parts at these positions of an axis by those of `src`",
+        call: super::Call::Mutating,
+        params: &[param("dim", Axis), INDEX, param("src", Tensor)],
+        lone: true,
+        infer: part_type,
+        decompose: Some(|b, args, attrs| vec![scatter_parts(&mut Ops(b), args, attrs, false)]),
+        ..FAULTY
+    },
+    OpInfo {
         name: "tril",
         doc: "The matrices in the last two axes with zeros above diagonal `diagonal`",
         params: &[param("diagonal", super::ParamKind::Dim)],

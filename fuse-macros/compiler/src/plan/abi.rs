@@ -31,7 +31,7 @@ pub use ends::ends;
 pub use geometry::{Access, Geometry, is_turnable};
 pub use hopper::{pays_in_halves, pays_in_thirds};
 pub use pack::{inner, outer, strides};
-pub use product::{Lie, has_few_rows};
+pub use product::{Lie, has_few_rows, pays_in_slim};
 pub use resident::{Target, resident_leaves};
 pub use texts::{Choice, Texts, Wish};
 pub use variant::{Launch, Step, Variant, c_type};
@@ -87,6 +87,8 @@ pub enum Arg {
     Fault,
     /// The number of the call, a u64 that the fault record notes.
     Call,
+    /// The address at which kernels find which calls have failed, by number.
+    Failed,
     /// The address of one value a row, for reductions over all rows.
     Stage(StmtId),
     /// The address of one value a row and chunk, for reductions that several blocks share.
@@ -150,8 +152,9 @@ pub fn arguments(kernel: &Kernel) -> Vec<Arg> {
     let draws = draws(kernel);
     args.extend((!draws.is_empty()).then_some(Arg::Seed));
     args.extend(draws.into_iter().map(Arg::Offset));
-    if may_fault(kernel) {
+    if may_fault(kernel) || kernel.heeds {
         args.extend([Arg::Fault, Arg::Call]);
+        args.extend(kernel.heeds.then_some(Arg::Failed));
     }
     args.extend(phases.staged.iter().map(|s| Arg::Stage(*s)));
     let partials = partials(kernel, &phases);

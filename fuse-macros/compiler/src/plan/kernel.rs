@@ -27,6 +27,10 @@ pub struct Kernel {
     /// Whether it is part of a turn that may be left out: it is told where to find whether it has anything to do.
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub asks: bool,
+    /// Whether it may write over a tensor of the caller, see [`PartWrite`](super::PartWrite): on a GPU it does nothing in a call that has
+    /// failed.
+    #[serde(default, skip_serializing_if = "super::is_false")]
+    pub heeds: bool,
 }
 
 /// How a kernel walks its domain.

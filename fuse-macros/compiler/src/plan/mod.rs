@@ -22,7 +22,7 @@ pub use kernel::{Expr, Kernel, Kind, Leaf, LeafSource, Level, Scatter, Stmt, Sto
 pub use maps::Maps;
 pub use phases::{Phase, Phases};
 pub use products::Products;
-pub use step::{LibForm, Matmul, Step};
+pub use step::{LibForm, Matmul, PartWrite, Step};
 
 use crate::graph::{Place, SymDef};
 use crate::op::Check;
@@ -72,6 +72,9 @@ pub struct Plan {
     /// Maps that one launch of a GPU may run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub maps: Vec<Maps>,
+    /// Writes that may be done in place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<PartWrite>,
     /// The results, in order.
     pub outs: Vec<Operand>,
     /// Source places, by [`Stmt::place`].

@@ -1,6 +1,6 @@
 //! One thing that a plan runs: a generated kernel or a product of matrices.
 
-use super::{Kernel, Operand};
+use super::{BufId, Kernel, Operand};
 use crate::types::{DType, Dim};
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +13,20 @@ pub enum Step {
     Kernel(Kernel),
     /// A product of matrices, by a library or by our own template.
     Matmul(Matmul),
+}
+
+/// A step that copies a tensor argument as a whole, behind which a part of the copy is written. Where the caller gives the argument up,
+/// the part is written over it instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartWrite {
+    /// The number of the step that copies; the next one writes.
+    pub copy: u32,
+    /// The argument.
+    pub from: BufId,
+    /// Its new value.
+    pub to: BufId,
+    /// Whether it may be done on a GPU, which goes on behind a fault: nothing behind the write finds one that was not found before.
+    pub on_gpu: bool,
 }
 
 impl Step {

@@ -33,6 +33,7 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
             stmts: vec![],
             stores: vec![],
             asks: false,
+            heeds: false,
             ops: vec![],
         };
         KernelBuilder { lower, group, kernel, memo: HashMap::new(), places: BTreeSet::new() }

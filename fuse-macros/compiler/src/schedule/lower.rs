@@ -376,7 +376,11 @@ impl<'g> Lower<'g> {
         let index = builder.at_level(index, &index_onto, Level::Elem);
         let value = builder.at_level(src, &[last], Level::Elem);
         builder.scatter(Operand { buf, views: to }, value, Scatter { axis: axis as u32, index, add });
-        vec![first, Step::Kernel(builder.finish())]
+        let mut kernel = builder.finish();
+        // Where every line has the same positions, each can tell before it writes whether all of them are in range.
+        let is_alike = |(k, dim): (usize, &Dim)| k == axis || *dim == Dim::Const(1);
+        kernel.heeds = !add && index_dims.iter().enumerate().all(is_alike);
+        vec![first, Step::Kernel(kernel)]
     }
 
     fn finish(mut self) -> (Plan, Vec<BufId>) {

@@ -35,6 +35,9 @@ fn count(plan: &Plan, first: usize) -> usize {
 fn joins(plan: &Plan, first: usize, count: usize) -> bool {
     let step = plan.steps.get(first + count).and_then(Step::kernel);
     let Some(kernel) = step.filter(|kernel| may_share(kernel)) else { return false };
+    if plan.writes.iter().any(|write| write.copy as usize == first + count) {
+        return false;
+    }
     let (before, step) = (&plan.steps[first..first + count], &plan.steps[first + count]);
     let all = before.iter().filter_map(Step::kernel).chain([kernel]);
     fit(all) && before.iter().all(|other| are_independent(other, step))

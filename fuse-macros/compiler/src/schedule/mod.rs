@@ -7,6 +7,7 @@ mod faults;
 mod frame;
 mod group;
 mod groups;
+mod in_place;
 mod kernel;
 mod lower;
 mod maps;
@@ -51,6 +52,7 @@ pub fn run(graph: &Graph, options: Options) -> Plan {
     let plan = buffers::run(plan);
     let plan = attention::run(plan);
     let plan = products::list(plan);
+    let plan = in_place::run(plan);
     let mut plan = if options.is_turn { plan } else { maps::list(plan) };
     plan.contract = options.contract;
     if options.tf32 {

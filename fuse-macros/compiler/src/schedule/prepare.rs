@@ -69,8 +69,13 @@ const AXIS: u32 = 1 << 16;
 fn is_viewable(graph: &Graph, val: Val, to: &[Dim]) -> bool {
     let (root, views) = behind_views(graph, val);
     let dims = &graph.node(root).outs[root.out as usize].dims;
-    let walk = |(k, d): (u32, &Dim)| Walk { extent: d.clone(), stretch: Some((k * AXIS, (k + 1) * AXIS)), cut: false };
-    let start: Vec<Walk> = (0..).zip(dims).map(walk).collect();
+    let walk = |(k, d): (usize, &Dim)| {
+        // Axes of one element lie nowhere, so their neighbours lie next to each other.
+        let at = dims[..k].iter().filter(|dim| **dim != Dim::Const(1)).count() as u32;
+        let stretch = (*d != Dim::Const(1)).then_some((at * AXIS, (at + 1) * AXIS));
+        Walk { extent: d.clone(), stretch, cut: false }
+    };
+    let start: Vec<Walk> = dims.iter().enumerate().map(walk).collect();
     let all = [views, vec![View::Reshape(to.to_vec())]].concat();
     all.iter().try_fold(start, step).is_some()
 }

@@ -78,7 +78,7 @@ impl Sunk {
 }
 
 /// What a kernel that only copies reads and writes.
-fn copied(kernel: &Kernel) -> Option<(BufId, &[View], &Operand)> {
+pub fn copied(kernel: &Kernel) -> Option<(BufId, &[View], &Operand)> {
     let ([leaf], [stmt], [store]) = (&kernel.leaves[..], &kernel.stmts[..], &kernel.stores[..]) else { return None };
     let is_copy = kernel.kind == Kind::Map
         && stmt.expr == Expr::Load(0)

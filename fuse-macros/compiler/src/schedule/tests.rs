@@ -578,3 +578,53 @@ fn what_would_be_slower_for_it_is_copied_where_it_is_joined() {
         assert_eq!(steps.iter().filter(|step| step.contains("copy")).count(), 2, "{steps:?}");
     }
 }
+
+/// A plan that writes rows into caches, each at the positions of an input with this number, and of a first one looked up in a table;
+/// for each write whether a GPU may do it in place.
+fn writes(places: &[usize], looked_up: Option<usize>) -> Vec<bool> {
+    let plan = plan(|g| {
+        let caches = places.iter().map(|_| g.input("cache", F32, 2)).collect::<Vec<_>>();
+        let (rows, table) = (g.input("rows", F32, 2), g.input("table", F32, 2));
+        let index = [(); 2].map(|()| g.input("place", DType::I64, 1));
+        caches.iter().for_each(|cache| same(g, (*cache, 0), (table, 0)));
+        let looked_up = looked_up.map(|place| {
+            let row = axis_with(g, "index_select", &[table, index[place]], 0);
+            g.push(Op::named("cumsum"), &[row], vec![Attr::Int(1)])
+        });
+        let copies = caches
+            .iter()
+            .zip(places)
+            .map(|(cache, place)| axis_with(g, "index_copy_", &[*cache, index[*place], rows], 0));
+        looked_up.into_iter().chain(copies.collect::<Vec<_>>()).collect()
+    });
+    assert!(plan.writes.iter().all(
+        |write| matches!(&plan.steps[write.copy as usize + 1], Step::Kernel(kernel) if kernel.heeds == write.on_gpu)
+    ));
+    plan.writes.iter().map(|write| write.on_gpu).collect()
+}
+
+fn axis_with(g: &mut Graph, name: &str, args: &[Val], axis: i64) -> Val {
+    g.push(Op::named(name), args, vec![Attr::Int(axis)])
+}
+
+#[test]
+fn rows_are_written_in_place_where_nothing_behind_finds_another_fault() {
+    assert_eq!(writes(&[0, 0], None), [true, true]);
+    // The second write looks at positions that the first has not seen.
+    assert_eq!(writes(&[0, 1], None), [false, true]);
+    assert_eq!(writes(&[0, 1], Some(1)), [true, true]);
+    assert_eq!(writes(&[0, 0], Some(1)), [true, true]);
+}
+
+#[test]
+fn what_is_read_behind_a_write_is_copied_first() {
+    let plan = plan(|g| {
+        let (cache, row, other) = (g.input("cache", F32, 2), g.input("row", F32, 2), g.input("other", F32, 2));
+        let range = [Attr::Int(0), Attr::Dim(Dim::Const(3)), Attr::Dim(Dim::Const(4))].to_vec();
+        let written = g.push(Op::named("slice_assign"), &[cache, row], range.clone());
+        let sums = g.push(Op::named("cumsum"), &[cache], vec![Attr::Int(0)]);
+        vec![written, sums, g.push(Op::named("slice_assign"), &[other, row], range)]
+    });
+    let names: Vec<&str> = plan.writes.iter().map(|write| plan.bufs[write.from.0 as usize].name.as_str()).collect();
+    assert_eq!(names, ["other"], "{}", crate::plan::print::plan(&plan));
+}

@@ -893,6 +893,45 @@ template <int TEAM_SIZE, int PER> struct fuse_arrivals {
 };
 #endif
 
+// Whether this block is the last of `blocks` to come here; what the others wrote before is visible to it. The counter is 0 again after.
+static __device__ __forceinline__ bool fuse_last(unsigned* counter, unsigned blocks)
+{
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        last = atomicAdd(counter, 1u) == blocks - 1;
+        if (last) *counter = 0;
+    }
+    __syncthreads();
+    __threadfence();
+    return last;
+}
+
+// Reads what another block of this launch wrote, past the first-level cache.
+template <class A> static __device__ __forceinline__ A fuse_fresh(const A* from)
+{
+    union Words {
+        A value;
+        unsigned word[(sizeof(A) + 3) / 4];
+        __device__ __forceinline__ Words() : word{} {}
+    } to;
+    const unsigned* const words = (const unsigned*)from;
+    if constexpr (sizeof(A) == 1) {
+        asm volatile("ld.relaxed.gpu.global.u8 %0, [%1];" : "=r"(to.word[0]) : "l"(from) : "memory");
+    } else if constexpr (alignof(A) == 16) {
+#pragma unroll
+        for (int k = 0; k < (int)(sizeof(A) / 4); k += 4)
+            asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(to.word[k]), "=r"(to.word[k + 1]), "=r"(to.word[k + 2]), "=r"(to.word[k + 3]) : "l"(words + k) : "memory");
+    } else {
+#pragma unroll
+        for (int k = 0; k < (int)(sizeof(A) / 4); ++k)
+            asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(to.word[k]) : "l"(words + k) : "memory");
+    }
+    return to.value;
+}
+
 // Strides of a matrix: batch axes, then its two axes.
 struct fuse_matrix { long long axis[5]; };
 // Extents of a product: batch axes, rows, columns, inner extent.
@@ -1119,6 +1158,335 @@ template <class T, int SIZE, int L, int R> struct fuse_plain_product {
 };
 
 template <class T, int SIZE, int L, int R> struct fuse_product : fuse_plain_product<T, SIZE, L, R> {};
+
+// Products of few rows. They are as fast as their right operand can be read: a block takes a strip of columns, as wide as a
+// cache line, and a range of inner positions, and has many reads of 16 bytes in flight. Its 8 warps share the range; what
+// they come to is added in their order, and then what the blocks of a strip came to in theirs.
+
+// What a block computes: rows from m and columns from n on at one place of the batch axes, inner positions from k to k_end, of one
+// of so many products with one left operand.
+template <int ROWS, int COLUMNS, int UNIT = 512> struct fuse_strip {
+    fuse_at<3> batch;
+    long long m, n, k, k_end;
+    unsigned index, product, products, part, parts;
+
+    __device__ __forceinline__ fuse_strip(const fuse_shape& shape, unsigned products) : fuse_strip(shape, products, blockIdx.x) {}
+
+    // The one with another number: where there are more than blocks, each block takes several.
+    __device__ __forceinline__ fuse_strip(const fuse_shape& shape, unsigned products, unsigned number) : products(products)
+    {
+        const unsigned across = (unsigned)((shape.n + COLUMNS - 1) / COLUMNS), down = (unsigned)((shape.m + ROWS - 1) / ROWS);
+        const unsigned strips = all(shape);
+        index = number % strips;
+        product = number / strips % products;
+        part = number / strips / products;
+        parts = max(gridDim.x / strips / products, 1u);
+        n = (long long)(index % across) * COLUMNS;
+        m = (long long)(index / across % down) * ROWS;
+        const unsigned place = index / across / down;
+        const unsigned two = place / (unsigned)shape.batch[2], one = two / (unsigned)shape.batch[1];
+        batch = {(IDX)one, (IDX)(two - one * (unsigned)shape.batch[1]), (IDX)(place - two * (unsigned)shape.batch[2])};
+        // Whole multiples of what the warps take at once.
+        const long long range = ((shape.k + parts - 1) / parts + UNIT - 1) / UNIT * UNIT;
+        k = min(shape.k, part * range);
+        k_end = min(shape.k, k + range);
+    }
+
+    static __device__ __forceinline__ unsigned all(const fuse_shape& shape)
+    {
+        const long long across = (shape.n + COLUMNS - 1) / COLUMNS, down = (shape.m + ROWS - 1) / ROWS;
+        return (unsigned)(across * down * shape.batch[0] * shape.batch[1] * shape.batch[2]);
+    }
+
+    // How many there are of so many products.
+    static __device__ __forceinline__ unsigned count(const fuse_shape& shape, unsigned products) { return max(all(shape) * products, gridDim.x); }
+
+    __device__ __forceinline__ long long start(const fuse_matrix& strides) const
+    {
+        return batch.axis[0] * strides.axis[0] + batch.axis[1] * strides.axis[1] + batch.axis[2] * strides.axis[2];
+    }
+};
+
+// W elements, `stride` apart; those from `live` on are 0. Of a RUN all are there or none.
+template <bool RUN, class T, int W>
+static __device__ __forceinline__ void fuse_read_some(fuse_pack<T, W>& to, const T* from, long long stride, long long live)
+{
+    if (RUN && live > 0) return to.load(from);
+#pragma unroll
+    for (int w = 0; w < W; ++w) to.set(w, !RUN && w < live ? from[w * stride] : T());
+}
+
+// Brings one element into shared memory, or 0; behind the thread where it can.
+template <class A, class T> static __device__ __forceinline__ void fuse_put(A* to, const T* from, bool there)
+{
+    *to = there ? fuse_to_compute(*from) : A();
+}
+
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ void fuse_put(float* to, const float* from, bool there)
+{
+    const unsigned shared = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(from), "r"(there ? 4 : 0) : "memory");
+}
+#endif
+
+// Plain arithmetic. Where columns are neighbours, 8 threads have W columns each of 32 inner positions at once; else each warp
+// has W columns of its own, and its threads W inner positions each.
+template <class T, int N, int R> struct fuse_skinny {
+    typedef decltype(fuse_to_compute(T())) A;
+    static constexpr int ROWS = N, W = sizeof(T) == 1 ? 4 : 16 / sizeof(T), COLUMNS = 8 * W;
+    static constexpr bool ALONG = R == 1;
+    // Inner positions for which the rows lie in shared memory, those of one read, and reads at once.
+    static constexpr int CHUNK = 32768 / ROWS / sizeof(A), PASS = ALONG ? 32 * W : 32, AHEAD = !ALONG ? 8 : W < 8 ? 2 : 1;
+    typedef fuse_strip<ROWS, COLUMNS, sizeof(T) < 4 ? 256 : 512> Strip;
+    struct Packs { fuse_pack<T, W> of[ALONG ? AHEAD * W : AHEAD]; };
+    typedef A Sums[ALONG ? 1 : 8][ROWS][COLUMNS];
+
+    // The rows on their way in.
+    static __device__ __forceinline__ A* rows()
+    {
+        extern __shared__ uint4 fuse_shared[];
+        return (A*)fuse_shared;
+    }
+
+    // The values of all warps on their way out, in the same place.
+    static __device__ __forceinline__ Sums& sums() { return *(Sums*)rows(); }
+
+    static __device__ __forceinline__ int column()
+    {
+        return ALONG ? threadIdx.x / 32 * W : threadIdx.x % 8 * W;
+    }
+
+    static __device__ __forceinline__ int place(int pass) { return ALONG ? (pass * 32 + threadIdx.x % 32) * W : pass * 32 + threadIdx.x / 8; }
+
+    static __device__ __forceinline__ void read(Packs& packs, const Strip& strip, const fuse_shape& shape, const T* right, const fuse_matrix& strides, long long k)
+    {
+#pragma unroll
+        for (int pass = 0; pass < AHEAD; ++pass) {
+            const long long at = k + place(pass), n = strip.n + column();
+            if constexpr (ALONG) {
+#pragma unroll
+                for (int c = 0; c < W; ++c) {
+                    const long long live = n + c < shape.n ? strip.k_end - at : 0;
+                    fuse_read_some<true>(packs.of[pass * W + c], right + at + (n + c) * strides.axis[4], 1, live);
+                }
+            } else {
+                const long long live = at < strip.k_end ? shape.n - n : 0;
+                const long long step = R == 2 ? 1 : strides.axis[4];
+                fuse_read_some<R == 2>(packs.of[pass], right + at * strides.axis[3] + n * step, step, live);
+            }
+        }
+    }
+
+    static __device__ __forceinline__ void stage(const Strip& strip, const fuse_shape& shape, const T* left, const fuse_matrix& strides, long long from)
+    {
+        const int count = (int)min((long long)CHUNK, (strip.k_end - from + AHEAD * PASS - 1) / (AHEAD * PASS) * (AHEAD * PASS));
+#pragma unroll 4
+        for (int n = threadIdx.x; n < ROWS * count; n += 256) {
+            const int row = n / count, k = n % count;
+            const bool inside = strip.m + row < shape.m && from + k < strip.k_end;
+            const T* x = left + (inside ? (strip.m + row) * strides.axis[3] + (from + k) * strides.axis[4] : 0);
+            fuse_put(&rows()[ALONG ? row * CHUNK + k : k * ROWS + row], x, inside);
+        }
+#if __CUDA_ARCH__ >= 800
+        asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+    }
+
+    static __device__ __forceinline__ void multiply(A (&sum)[ROWS][W], const Packs& packs, int from)
+    {
+#pragma unroll
+        for (int pass = 0; pass < AHEAD; ++pass) {
+            const int at = from + place(pass);
+#pragma unroll
+            for (int row = 0; row < ROWS; ++row)
+#pragma unroll
+                for (int c = 0; c < W; ++c) {
+                    if constexpr (ALONG) {
+#pragma unroll
+                        for (int w = 0; w < W; ++w)
+                            sum[row][c] = fuse_multiply_add(rows()[row * CHUNK + at + w], fuse_to_compute(packs.of[pass * W + c][w]), sum[row][c]);
+                    } else {
+                        sum[row][c] = fuse_multiply_add(rows()[at * ROWS + row], fuse_to_compute(packs.of[pass][c]), sum[row][c]);
+                    }
+                }
+        }
+    }
+
+    // Leaves what every warp came to in shared memory.
+    static __device__ __forceinline__ void run(const Strip& strip, const fuse_shape& shape, const T* left, const fuse_matrix& left_strides, const T* right, const fuse_matrix& right_strides)
+    {
+        A sum[ROWS][W] = {};
+        Packs packs;
+        for (long long from = strip.k; from < strip.k_end; from += CHUNK) {
+            read(packs, strip, shape, right, right_strides, from);
+            __syncthreads();
+            stage(strip, shape, left, left_strides, from);
+            __syncthreads();
+            for (int k = 0; k < CHUNK && from + k < strip.k_end; k += AHEAD * PASS) {
+                if (k > 0) read(packs, strip, shape, right, right_strides, from + k);
+                multiply(sum, packs, k);
+            }
+        }
+        __syncthreads();
+#pragma unroll
+        for (int row = 0; row < ROWS; ++row)
+#pragma unroll
+            for (int c = 0; c < W; ++c) {
+                A x = sum[row][c];
+#pragma unroll
+                for (int s = ALONG ? 1 : 8; s < 32; s *= 2) x = fuse_multiply_add(x, (A)1, fuse_shuffle(x, s));
+                if (ALONG && threadIdx.x % 32 == 0) sums()[0][row][column() + c] = x;
+                if (!ALONG && threadIdx.x % 32 < 8) sums()[threadIdx.x / 32][row][column() + c] = x;
+            }
+        __syncthreads();
+    }
+
+    static __device__ __forceinline__ A total(int row, int column)
+    {
+        A x = sums()[0][row][column];
+#pragma unroll
+        for (int warp = 1; warp < (ALONG ? 1 : 8); ++warp) x = fuse_multiply_add(sums()[warp][row][column], (A)1, x);
+        return x;
+    }
+};
+
+// Adds up what the warps of a block and the blocks of a strip came to, into `result` for each of N products. Whether this block is
+// the one that goes on.
+template <class P, int N> static __device__ __forceinline__ bool fuse_settle(const typename P::Strip& strip, const fuse_shape& shape, typename P::A (&result)[N][P::ROWS][P::COLUMNS], typename P::A* parts, unsigned* counters)
+{
+    constexpr int SIZE = P::ROWS * P::COLUMNS;
+    const int live = (int)min((long long)P::ROWS, shape.m - strip.m) * P::COLUMNS;
+    const unsigned blocks = N * strip.parts;
+    parts += (long long)strip.index * blocks * SIZE;
+    for (int n = threadIdx.x; n < live; n += 256) {
+        const typename P::A x = P::total(n / P::COLUMNS, n % P::COLUMNS);
+        if (blocks == 1) (&result[0][0][0])[n] = x;
+        else parts[(strip.product * strip.parts + strip.part) * SIZE + n] = x;
+    }
+    if (blocks > 1) {
+        if (!fuse_last(counters + strip.index, blocks)) return false;
+#pragma unroll
+        for (int product = 0; product < N; ++product) {
+            const typename P::A* const own = parts + product * strip.parts * SIZE;
+            for (int n = threadIdx.x; n < live; n += 256) {
+                typename P::A x = fuse_fresh(own + n);
+#pragma unroll 4
+                for (int part = 1; part < strip.parts; ++part) x = fuse_multiply_add(fuse_fresh(own + part * SIZE + n), (typename P::A)1, x);
+                (&result[product][0][0])[n] = x;
+            }
+        }
+    }
+    __syncthreads();
+    return true;
+}
+
+// Products of few rows of halves. They are as fast as their right operand can be read, in one launch with what follows. Where that lies in
+// runs along the inner axis, warps have columns of their own, or share the inner positions of one; every thread has its reads of
+// 16 bytes in flight before it multiplies, and reads the rows from the first-level cache.
+template <class T, int N, int L, int R, int C> struct fuse_slim {
+    typedef float A;
+    static constexpr int ROWS = N, COLUMNS = C, W = 8, WARPS = 8;
+    // Columns of a warp, and warps that share inner positions.
+    static constexpr int OWN = COLUMNS > WARPS ? COLUMNS / WARPS : 1, TOGETHER = COLUMNS < WARPS ? WARPS / COLUMNS : 1;
+    // Inner positions of the reads that warps do at once, and how many of them are in flight.
+    static constexpr int PASS = TOGETHER * 32 * W, AHEAD = 4;
+    typedef fuse_strip<ROWS, COLUMNS> Strip;
+    typedef A Sums[TOGETHER][ROWS][COLUMNS];
+
+    static __device__ __forceinline__ Sums& sums()
+    {
+        __shared__ Sums all;
+        return all;
+    }
+
+    static __device__ __forceinline__ int column() { return threadIdx.x / 32 / TOGETHER * OWN; }
+    // The place of a thread among those that share a column.
+    static __device__ __forceinline__ int lane() { return threadIdx.x % (32 * TOGETHER); }
+
+    // Has the second-level cache fetch what will be read, which is safe while kernels before still write.
+    static __device__ __forceinline__ void prefetch(const Strip& strip, const fuse_shape& shape, const T* right, const fuse_matrix& strides)
+    {
+        constexpr int LINE = 128 / sizeof(T);
+#pragma unroll
+        for (int c = 0; c < OWN; ++c) {
+            const long long n = strip.n + column() + c;
+            if (n >= shape.n) break;
+            for (long long k = strip.k + lane() * LINE; k < strip.k_end; k += 32 * TOGETHER * LINE)
+                asm volatile("prefetch.global.L2 [%0];" ::"l"(right + n * strides.axis[4] + k));
+        }
+    }
+
+    static __device__ __forceinline__ void multiply(A (&sum)[ROWS][OWN], const fuse_pack<T, W> (&rows)[ROWS], const fuse_pack<T, W> (&columns)[OWN])
+    {
+#pragma unroll
+        for (int w = 0; w < W; ++w)
+#pragma unroll
+            for (int row = 0; row < ROWS; ++row)
+#pragma unroll
+                for (int c = 0; c < OWN; ++c)
+                    sum[row][c] = fuse_multiply_add(fuse_to_compute(rows[row][w]), fuse_to_compute(columns[c][w]), sum[row][c]);
+    }
+
+    // Leaves what every warp came to in shared memory.
+    static __device__ __forceinline__ void run(const Strip& strip, const fuse_shape& shape, const T* left, const fuse_matrix& left_strides, const T* right, const fuse_matrix& right_strides)
+    {
+        A sum[ROWS][OWN] = {};
+        for (long long from = strip.k + lane() * W; from < strip.k_end; from += AHEAD * PASS) {
+            fuse_pack<T, W> columns[AHEAD][OWN];
+#pragma unroll
+            for (int pass = 0; pass < AHEAD; ++pass)
+#pragma unroll
+                for (int c = 0; c < OWN; ++c) {
+                    const long long k = from + pass * PASS, n = strip.n + column() + c;
+                    fuse_read_some<true>(columns[pass][c], right + n * right_strides.axis[4] + k, 1, n < shape.n ? strip.k_end - k : 0);
+                }
+#pragma unroll
+            for (int pass = 0; pass < AHEAD; ++pass) {
+                const long long k = from + pass * PASS;
+                fuse_pack<T, W> rows[ROWS];
+#pragma unroll
+                for (int row = 0; row < ROWS; ++row) {
+                    const long long m = strip.m + row, step = L == 1 ? 1 : left_strides.axis[4];
+                    fuse_read_some<L == 1>(rows[row], left + m * left_strides.axis[3] + k * step, step, m < shape.m ? strip.k_end - k : 0);
+                }
+                multiply(sum, rows, columns[pass]);
+            }
+        }
+#pragma unroll
+        for (int row = 0; row < ROWS; ++row)
+#pragma unroll
+            for (int c = 0; c < OWN; ++c) {
+                A x = sum[row][c];
+#pragma unroll
+                for (int s = 1; s < 32; s *= 2) x = fuse_multiply_add(x, (A)1, fuse_shuffle(x, s));
+                if (threadIdx.x % 32 == 0) sums()[threadIdx.x / 32 % TOGETHER][row][column() + c] = x;
+            }
+        __syncthreads();
+    }
+
+    static __device__ __forceinline__ A total(int row, int column)
+    {
+        A x = sums()[0][row][column];
+#pragma unroll
+        for (int share = 1; share < TOGETHER; ++share) x = fuse_multiply_add(sums()[share][row][column], (A)1, x);
+        return x;
+    }
+};
+
+// Where it lies in runs across, blocks have strips of it as those of floats.
+template <class T, int N, int L, int C> struct fuse_slim<T, N, L, 2, C> : fuse_skinny<T, N, 2> {
+    typedef fuse_skinny<T, N, 2> All;
+    typedef typename All::Strip Strip;
+
+    static __device__ __forceinline__ void prefetch(const Strip& strip, const fuse_shape& shape, const T* right, const fuse_matrix& strides)
+    {
+        const long long n = strip.n + threadIdx.x % 2 * (All::COLUMNS / 2);
+        if (n >= shape.n) return;
+        for (long long k = strip.k + threadIdx.x / 2; k < strip.k_end; k += 128)
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(right + k * strides.axis[3] + n));
+    }
+};
 
 #if __CUDA_ARCH__ >= 800
 static __device__ __forceinline__ void fuse_multiply_halves(fuse_bf16, float* upper, float* lower, const unsigned (&a)[4], unsigned b0, unsigned b1)
@@ -2989,7 +3357,44 @@ __device__ __forceinline__ double fuse_exp(double x) { return exp(x); }
 #if defined(KERNEL_k0_matmul)
 // k0_matmul: map[q.0, q.1, k.1] product4 = product
 //   src/lib.rs:3  matmul(..)
-#if defined(HALVES)
+#if defined(SLIM)
+extern "C" __global__ void __launch_bounds__(256, 2) k0_matmul(
+    const fuse_bf16* left,
+    const fuse_matrix left_strides,
+    const fuse_bf16* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    fuse_bf16* product4_ptr,
+    const fuse_strides<RANK> product4_strides,
+    float* parts,
+    unsigned* counters) {
+    typedef fuse_slim<fuse_bf16, SLIM, LEFT, RIGHT, STRIP> strips;
+    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
+    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
+    fetch(strips::Strip(shape, 1));
+    fuse_behind();
+    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 1); number += gridDim.x) {
+        const strips::Strip strip(shape, 1, number);
+        if (number + gridDim.x < strips::Strip::count(shape, 1)) fetch(strips::Strip(shape, 1, number + gridDim.x));
+        __shared__ float product[1][strips::ROWS][strips::COLUMNS];
+        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
+        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
+        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+            const long long m = strip.m + i, n = strip.n + j;
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+            float product4_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float product2 = product[0][i][j + v];
+                product4_out[v] = product2;
+            }
+            fuse_write<STEP_0>(product4_ptr + fuse_offset<STEP_0>(at, product4_strides), product4_out, product4_strides.axis[RANK - 1]);
+        }
+    }
+}
+#elif defined(HALVES)
 extern "C" __global__ void __launch_bounds__(384, 1) k0_matmul(
     const fuse_bf16* left,
     const fuse_matrix left_strides,
@@ -3597,7 +4002,44 @@ extern "C" __global__ void __launch_bounds__(THREADS) k1_mul_max_sub_exp(
 #if defined(KERNEL_k2_matmul)
 // k2_matmul: map[q.0, q.1, v.2] product25 = product
 //   src/lib.rs:7  matmul(..)
-#if defined(HALVES)
+#if defined(SLIM)
+extern "C" __global__ void __launch_bounds__(256, 2) k2_matmul(
+    const fuse_bf16* left,
+    const fuse_matrix left_strides,
+    const fuse_bf16* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    fuse_bf16* product25_ptr,
+    const fuse_strides<RANK> product25_strides,
+    float* parts,
+    unsigned* counters) {
+    typedef fuse_slim<fuse_bf16, SLIM, LEFT, RIGHT, STRIP> strips;
+    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
+    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
+    fetch(strips::Strip(shape, 1));
+    fuse_behind();
+    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 1); number += gridDim.x) {
+        const strips::Strip strip(shape, 1, number);
+        if (number + gridDim.x < strips::Strip::count(shape, 1)) fetch(strips::Strip(shape, 1, number + gridDim.x));
+        __shared__ float product[1][strips::ROWS][strips::COLUMNS];
+        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
+        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
+        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+            const long long m = strip.m + i, n = strip.n + j;
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+            float product25_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float product2 = product[0][i][j + v];
+                product25_out[v] = product2;
+            }
+            fuse_write<STEP_0>(product25_ptr + fuse_offset<STEP_0>(at, product25_strides), product25_out, product25_strides.axis[RANK - 1]);
+        }
+    }
+}
+#elif defined(HALVES)
 extern "C" __global__ void __launch_bounds__(384, 1) k2_matmul(
     const fuse_bf16* left,
     const fuse_matrix left_strides,
@@ -3687,7 +4129,45 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k2_matmul(
 #if defined(KERNEL_k3_matmul)
 // k3_matmul: map[q.0, k.1, v.2] v_grad = bf16(product)
 //   src/lib.rs:7  gradient of matmul(..)
-#if defined(HALVES)
+#if defined(SLIM)
+extern "C" __global__ void __launch_bounds__(256, 2) k3_matmul(
+    const fuse_bf16* left,
+    const fuse_matrix left_strides,
+    const fuse_bf16* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    fuse_bf16* v_grad_ptr,
+    const fuse_strides<RANK> v_grad_strides,
+    float* parts,
+    unsigned* counters) {
+    typedef fuse_slim<fuse_bf16, SLIM, LEFT, RIGHT, STRIP> strips;
+    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
+    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
+    fetch(strips::Strip(shape, 1));
+    fuse_behind();
+    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 1); number += gridDim.x) {
+        const strips::Strip strip(shape, 1, number);
+        if (number + gridDim.x < strips::Strip::count(shape, 1)) fetch(strips::Strip(shape, 1, number + gridDim.x));
+        __shared__ float product[1][strips::ROWS][strips::COLUMNS];
+        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
+        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
+        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+            const long long m = strip.m + i, n = strip.n + j;
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+            float v_grad_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float product2 = product[0][i][j + v];
+                const float v_grad2 = product2;
+                v_grad_out[v] = v_grad2;
+            }
+            fuse_write<STEP_0>(v_grad_ptr + fuse_offset<STEP_0>(at, v_grad_strides), v_grad_out, v_grad_strides.axis[RANK - 1]);
+        }
+    }
+}
+#elif defined(HALVES)
 extern "C" __global__ void __launch_bounds__(384, 1) k3_matmul(
     const fuse_bf16* left,
     const fuse_matrix left_strides,
@@ -3779,7 +4259,45 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k3_matmul(
 #if defined(KERNEL_k4_matmul)
 // k4_matmul: map[q.0, q.1, k.1] cast29 = bf16(product)
 //   src/lib.rs:7  gradient of matmul(..)
-#if defined(HALVES)
+#if defined(SLIM)
+extern "C" __global__ void __launch_bounds__(256, 2) k4_matmul(
+    const fuse_bf16* left,
+    const fuse_matrix left_strides,
+    const fuse_bf16* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    fuse_bf16* cast29_ptr,
+    const fuse_strides<RANK> cast29_strides,
+    float* parts,
+    unsigned* counters) {
+    typedef fuse_slim<fuse_bf16, SLIM, LEFT, RIGHT, STRIP> strips;
+    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
+    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
+    fetch(strips::Strip(shape, 1));
+    fuse_behind();
+    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 1); number += gridDim.x) {
+        const strips::Strip strip(shape, 1, number);
+        if (number + gridDim.x < strips::Strip::count(shape, 1)) fetch(strips::Strip(shape, 1, number + gridDim.x));
+        __shared__ float product[1][strips::ROWS][strips::COLUMNS];
+        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
+        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
+        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+            const long long m = strip.m + i, n = strip.n + j;
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+            float cast29_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float product2 = product[0][i][j + v];
+                const float cast = product2;
+                cast29_out[v] = cast;
+            }
+            fuse_write<STEP_0>(cast29_ptr + fuse_offset<STEP_0>(at, cast29_strides), cast29_out, cast29_strides.axis[RANK - 1]);
+        }
+    }
+}
+#elif defined(HALVES)
 extern "C" __global__ void __launch_bounds__(384, 1) k4_matmul(
     const fuse_bf16* left,
     const fuse_matrix left_strides,
@@ -4325,7 +4843,45 @@ extern "C" __global__ void __launch_bounds__(THREADS) k5_random_ge_mul_sum(
 #if defined(KERNEL_k6_matmul)
 // k6_matmul: map[q.0, q.1, q.2] q_grad = bf16(product)
 //   src/lib.rs:3  gradient of matmul(..)
-#if defined(HALVES)
+#if defined(SLIM)
+extern "C" __global__ void __launch_bounds__(256, 2) k6_matmul(
+    const fuse_bf16* left,
+    const fuse_matrix left_strides,
+    const fuse_bf16* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    fuse_bf16* q_grad_ptr,
+    const fuse_strides<RANK> q_grad_strides,
+    float* parts,
+    unsigned* counters) {
+    typedef fuse_slim<fuse_bf16, SLIM, LEFT, RIGHT, STRIP> strips;
+    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
+    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
+    fetch(strips::Strip(shape, 1));
+    fuse_behind();
+    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 1); number += gridDim.x) {
+        const strips::Strip strip(shape, 1, number);
+        if (number + gridDim.x < strips::Strip::count(shape, 1)) fetch(strips::Strip(shape, 1, number + gridDim.x));
+        __shared__ float product[1][strips::ROWS][strips::COLUMNS];
+        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
+        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
+        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+            const long long m = strip.m + i, n = strip.n + j;
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+            float q_grad_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float product2 = product[0][i][j + v];
+                const float q_grad2 = product2;
+                q_grad_out[v] = q_grad2;
+            }
+            fuse_write<STEP_0>(q_grad_ptr + fuse_offset<STEP_0>(at, q_grad_strides), q_grad_out, q_grad_strides.axis[RANK - 1]);
+        }
+    }
+}
+#elif defined(HALVES)
 extern "C" __global__ void __launch_bounds__(384, 1) k6_matmul(
     const fuse_bf16* left,
     const fuse_matrix left_strides,
@@ -4417,7 +4973,45 @@ extern "C" __global__ void __launch_bounds__(2 * TILE, 2) k6_matmul(
 #if defined(KERNEL_k7_matmul)
 // k7_matmul: map[q.0, k.1, q.2] cast52 = bf16(product)
 //   src/lib.rs:3  gradient of matmul(..)
-#if defined(HALVES)
+#if defined(SLIM)
+extern "C" __global__ void __launch_bounds__(256, 2) k7_matmul(
+    const fuse_bf16* left,
+    const fuse_matrix left_strides,
+    const fuse_bf16* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    fuse_bf16* cast52_ptr,
+    const fuse_strides<RANK> cast52_strides,
+    float* parts,
+    unsigned* counters) {
+    typedef fuse_slim<fuse_bf16, SLIM, LEFT, RIGHT, STRIP> strips;
+    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
+    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
+    fetch(strips::Strip(shape, 1));
+    fuse_behind();
+    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 1); number += gridDim.x) {
+        const strips::Strip strip(shape, 1, number);
+        if (number + gridDim.x < strips::Strip::count(shape, 1)) fetch(strips::Strip(shape, 1, number + gridDim.x));
+        __shared__ float product[1][strips::ROWS][strips::COLUMNS];
+        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
+        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
+        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+            const long long m = strip.m + i, n = strip.n + j;
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+            float cast52_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float product2 = product[0][i][j + v];
+                const float cast = product2;
+                cast52_out[v] = cast;
+            }
+            fuse_write<STEP_0>(cast52_ptr + fuse_offset<STEP_0>(at, cast52_strides), cast52_out, cast52_strides.axis[RANK - 1]);
+        }
+    }
+}
+#elif defined(HALVES)
 extern "C" __global__ void __launch_bounds__(384, 1) k7_matmul(
     const fuse_bf16* left,
     const fuse_matrix left_strides,

@@ -209,14 +209,15 @@ static __device__ __forceinline__ void fuse_write(T* to, const C (&from)[N], IDX
     for (int k = 0; k < N; ++k) if (k < live) to[k * stride] = fuse_element<T>::of(from[k]);
 }
 
-// The first fault of a stream, and the calls that failed lately, in memory the host reads.
-struct fuse_fault { unsigned code, op; unsigned long long call; long long value, extent; unsigned long long failed[32]; };
+// The first fault of a stream, and the calls that failed lately, in memory the host reads, and these once more where kernels read them.
+struct fuse_fault { unsigned code, op; unsigned long long call; long long value, extent; unsigned long long failed[32], *here; };
 
 static __device__ __noinline__ void fuse_note(
     fuse_fault* fault, unsigned long long call, unsigned code, unsigned op, long long value, long long extent)
 {
     volatile fuse_fault* record = fault;
     record->failed[call % 32] = call;
+    ((volatile unsigned long long*)record->here)[call % 32] = call;
     if (atomicCAS(&fault->code, 0u, 0xffffffffu) == 0u) {
         record->op = op;
         record->call = call;

@@ -212,6 +212,148 @@ static __device__ __forceinline__ void fuse_write(T* to, const C (&from)[N], IDX
     for (int k = 0; k < N; ++k) if (k < live) to[k * stride] = fuse_element<T>::of(from[k]);
 }
 
+// Another lane's value, word by word: of a butterfly, or of the first lane.
+template <class A, class F> static __device__ __forceinline__ A fuse_exchange(A x, F of_word)
+{
+    constexpr int WORDS = (sizeof(A) + 3) / 4;
+    union Words {
+        A value;
+        unsigned word[WORDS];
+        __device__ __forceinline__ Words() : word{} {}
+    } own, other;
+    own.value = x;
+#pragma unroll
+    for (int k = 0; k < WORDS; ++k) other.word[k] = of_word(own.word[k]);
+    return other.value;
+}
+
+template <class A> static __device__ __forceinline__ A fuse_shuffle(A x, int stride)
+{
+    return fuse_exchange(x, [=](unsigned word) { return __shfl_xor_sync(0xffffffffu, word, stride); });
+}
+
+template <class A> static __device__ __forceinline__ A fuse_from_first(A x)
+{
+    return fuse_exchange(x, [](unsigned word) { return __shfl_sync(0xffffffffu, word, 0); });
+}
+
+// The tree over the values of N neighbouring lanes of a warp, known to each of them.
+template <class R, int N, class A> static __device__ __forceinline__ A fuse_over_lanes(A x)
+{
+#pragma unroll
+    for (int s = 1; s < N; s *= 2) x = R::join(x, fuse_shuffle(x, s));
+    return x;
+}
+
+// The canonical row order: element e of a block of 16384 goes to lane e % 1024, lanes join in a tree of strides 1, 2, 4 .. 512.
+// Thread t of a team holds lanes GROUP * TEAM * PER + t * PER + v; groups no element reaches are neutral and left out.
+template <class R, int TEAM_SIZE, int PER, int GROUPS> struct fuse_lanes {
+    using Acc = typename R::Acc;
+    Acc lane[GROUPS][PER];
+
+    __device__ __forceinline__ fuse_lanes()
+    {
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g)
+#pragma unroll
+            for (int v = 0; v < PER; ++v) lane[g][v] = R::none();
+    }
+
+    __device__ __forceinline__ void add(int item, int v, Acc x)
+    {
+        lane[item % GROUPS][v] = R::join(lane[item % GROUPS][v], x);
+    }
+
+    // Joins the neighbouring lanes of one group, once all of its elements are there.
+    __device__ __forceinline__ void fold(int g)
+    {
+#pragma unroll
+        for (int s = 1; s < PER; s *= 2)
+#pragma unroll
+            for (int v = 0; v + s < PER; v += 2 * s) lane[g][v] = R::join(lane[g][v], lane[g][v + s]);
+    }
+
+    // The value of all lanes, known to every thread of the team. FOLDED: every group has been folded.
+    template <bool FOLDED = false> __device__ __forceinline__ Acc total()
+    {
+        Acc group[GROUPS];
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g) {
+            if (!FOLDED) fold(g);
+            group[g] = fuse_over_lanes<R, 32>(lane[g][0]);
+        }
+        if constexpr (TEAM_SIZE > 32) {
+            constexpr int WARPS = TEAM_SIZE / 32;
+            __shared__ alignas(16) unsigned char bytes[sizeof(Acc) * GROUPS * WARPS];
+            Acc* warps = (Acc*)bytes;
+            __syncthreads();
+            if (threadIdx.x % 32 == 0) {
+#pragma unroll
+                for (int g = 0; g < GROUPS; ++g) warps[g * WARPS + threadIdx.x / 32] = group[g];
+            }
+            __syncthreads();
+            if constexpr (WARPS == 32) {
+                return fuse_over_lanes<R, 32>(warps[threadIdx.x % 32]);
+            }
+#pragma unroll
+            for (int g = 0; g < GROUPS; ++g) {
+                Acc warp[WARPS];
+#pragma unroll
+                for (int w = 0; w < WARPS; ++w) warp[w] = warps[g * WARPS + w];
+#pragma unroll
+                for (int s = 1; s < WARPS; s *= 2)
+#pragma unroll
+                    for (int w = 0; w + s < WARPS; w += 2 * s) warp[w] = R::join(warp[w], warp[w + s]);
+                group[g] = warp[0];
+            }
+        }
+#pragma unroll
+        for (int s = 1; s < GROUPS; s *= 2)
+#pragma unroll
+            for (int g = 0; g + s < GROUPS; g += 2 * s) group[g] = R::join(group[g], group[g + s]);
+        return group[0];
+    }
+};
+
+// Whether this block is the last of `blocks` to come here; what the others wrote before is visible to it. The counter is 0 again after.
+static __device__ __forceinline__ bool fuse_last(unsigned* counter, unsigned blocks)
+{
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        last = atomicAdd(counter, 1u) == blocks - 1;
+        if (last) *counter = 0;
+    }
+    __syncthreads();
+    __threadfence();
+    return last;
+}
+
+// Reads what another block of this launch wrote, past the first-level cache.
+template <class A> static __device__ __forceinline__ A fuse_fresh(const A* from)
+{
+    union Words {
+        A value;
+        unsigned word[(sizeof(A) + 3) / 4];
+        __device__ __forceinline__ Words() : word{} {}
+    } to;
+    const unsigned* const words = (const unsigned*)from;
+    if constexpr (sizeof(A) == 1) {
+        asm volatile("ld.relaxed.gpu.global.u8 %0, [%1];" : "=r"(to.word[0]) : "l"(from) : "memory");
+    } else if constexpr (alignof(A) == 16) {
+#pragma unroll
+        for (int k = 0; k < (int)(sizeof(A) / 4); k += 4)
+            asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(to.word[k]), "=r"(to.word[k + 1]), "=r"(to.word[k + 2]), "=r"(to.word[k + 3]) : "l"(words + k) : "memory");
+    } else {
+#pragma unroll
+        for (int k = 0; k < (int)(sizeof(A) / 4); ++k)
+            asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(to.word[k]) : "l"(words + k) : "memory");
+    }
+    return to.value;
+}
+
 // Strides of a matrix: batch axes, then its two axes.
 struct fuse_matrix { long long axis[5]; };
 // Extents of a product: batch axes, rows, columns, inner extent.
@@ -438,6 +580,335 @@ template <class T, int SIZE, int L, int R> struct fuse_plain_product {
 };
 
 template <class T, int SIZE, int L, int R> struct fuse_product : fuse_plain_product<T, SIZE, L, R> {};
+
+// Products of few rows. They are as fast as their right operand can be read: a block takes a strip of columns, as wide as a
+// cache line, and a range of inner positions, and has many reads of 16 bytes in flight. Its 8 warps share the range; what
+// they come to is added in their order, and then what the blocks of a strip came to in theirs.
+
+// What a block computes: rows from m and columns from n on at one place of the batch axes, inner positions from k to k_end, of one
+// of so many products with one left operand.
+template <int ROWS, int COLUMNS, int UNIT = 512> struct fuse_strip {
+    fuse_at<3> batch;
+    long long m, n, k, k_end;
+    unsigned index, product, products, part, parts;
+
+    __device__ __forceinline__ fuse_strip(const fuse_shape& shape, unsigned products) : fuse_strip(shape, products, blockIdx.x) {}
+
+    // The one with another number: where there are more than blocks, each block takes several.
+    __device__ __forceinline__ fuse_strip(const fuse_shape& shape, unsigned products, unsigned number) : products(products)
+    {
+        const unsigned across = (unsigned)((shape.n + COLUMNS - 1) / COLUMNS), down = (unsigned)((shape.m + ROWS - 1) / ROWS);
+        const unsigned strips = all(shape);
+        index = number % strips;
+        product = number / strips % products;
+        part = number / strips / products;
+        parts = max(gridDim.x / strips / products, 1u);
+        n = (long long)(index % across) * COLUMNS;
+        m = (long long)(index / across % down) * ROWS;
+        const unsigned place = index / across / down;
+        const unsigned two = place / (unsigned)shape.batch[2], one = two / (unsigned)shape.batch[1];
+        batch = {(IDX)one, (IDX)(two - one * (unsigned)shape.batch[1]), (IDX)(place - two * (unsigned)shape.batch[2])};
+        // Whole multiples of what the warps take at once.
+        const long long range = ((shape.k + parts - 1) / parts + UNIT - 1) / UNIT * UNIT;
+        k = min(shape.k, part * range);
+        k_end = min(shape.k, k + range);
+    }
+
+    static __device__ __forceinline__ unsigned all(const fuse_shape& shape)
+    {
+        const long long across = (shape.n + COLUMNS - 1) / COLUMNS, down = (shape.m + ROWS - 1) / ROWS;
+        return (unsigned)(across * down * shape.batch[0] * shape.batch[1] * shape.batch[2]);
+    }
+
+    // How many there are of so many products.
+    static __device__ __forceinline__ unsigned count(const fuse_shape& shape, unsigned products) { return max(all(shape) * products, gridDim.x); }
+
+    __device__ __forceinline__ long long start(const fuse_matrix& strides) const
+    {
+        return batch.axis[0] * strides.axis[0] + batch.axis[1] * strides.axis[1] + batch.axis[2] * strides.axis[2];
+    }
+};
+
+// W elements, `stride` apart; those from `live` on are 0. Of a RUN all are there or none.
+template <bool RUN, class T, int W>
+static __device__ __forceinline__ void fuse_read_some(fuse_pack<T, W>& to, const T* from, long long stride, long long live)
+{
+    if (RUN && live > 0) return to.load(from);
+#pragma unroll
+    for (int w = 0; w < W; ++w) to.set(w, !RUN && w < live ? from[w * stride] : T());
+}
+
+// Brings one element into shared memory, or 0; behind the thread where it can.
+template <class A, class T> static __device__ __forceinline__ void fuse_put(A* to, const T* from, bool there)
+{
+    *to = there ? fuse_to_compute(*from) : A();
+}
+
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ void fuse_put(float* to, const float* from, bool there)
+{
+    const unsigned shared = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(from), "r"(there ? 4 : 0) : "memory");
+}
+#endif
+
+// Plain arithmetic. Where columns are neighbours, 8 threads have W columns each of 32 inner positions at once; else each warp
+// has W columns of its own, and its threads W inner positions each.
+template <class T, int N, int R> struct fuse_skinny {
+    typedef decltype(fuse_to_compute(T())) A;
+    static constexpr int ROWS = N, W = sizeof(T) == 1 ? 4 : 16 / sizeof(T), COLUMNS = 8 * W;
+    static constexpr bool ALONG = R == 1;
+    // Inner positions for which the rows lie in shared memory, those of one read, and reads at once.
+    static constexpr int CHUNK = 32768 / ROWS / sizeof(A), PASS = ALONG ? 32 * W : 32, AHEAD = !ALONG ? 8 : W < 8 ? 2 : 1;
+    typedef fuse_strip<ROWS, COLUMNS, sizeof(T) < 4 ? 256 : 512> Strip;
+    struct Packs { fuse_pack<T, W> of[ALONG ? AHEAD * W : AHEAD]; };
+    typedef A Sums[ALONG ? 1 : 8][ROWS][COLUMNS];
+
+    // The rows on their way in.
+    static __device__ __forceinline__ A* rows()
+    {
+        extern __shared__ uint4 fuse_shared[];
+        return (A*)fuse_shared;
+    }
+
+    // The values of all warps on their way out, in the same place.
+    static __device__ __forceinline__ Sums& sums() { return *(Sums*)rows(); }
+
+    static __device__ __forceinline__ int column()
+    {
+        return ALONG ? threadIdx.x / 32 * W : threadIdx.x % 8 * W;
+    }
+
+    static __device__ __forceinline__ int place(int pass) { return ALONG ? (pass * 32 + threadIdx.x % 32) * W : pass * 32 + threadIdx.x / 8; }
+
+    static __device__ __forceinline__ void read(Packs& packs, const Strip& strip, const fuse_shape& shape, const T* right, const fuse_matrix& strides, long long k)
+    {
+#pragma unroll
+        for (int pass = 0; pass < AHEAD; ++pass) {
+            const long long at = k + place(pass), n = strip.n + column();
+            if constexpr (ALONG) {
+#pragma unroll
+                for (int c = 0; c < W; ++c) {
+                    const long long live = n + c < shape.n ? strip.k_end - at : 0;
+                    fuse_read_some<true>(packs.of[pass * W + c], right + at + (n + c) * strides.axis[4], 1, live);
+                }
+            } else {
+                const long long live = at < strip.k_end ? shape.n - n : 0;
+                const long long step = R == 2 ? 1 : strides.axis[4];
+                fuse_read_some<R == 2>(packs.of[pass], right + at * strides.axis[3] + n * step, step, live);
+            }
+        }
+    }
+
+    static __device__ __forceinline__ void stage(const Strip& strip, const fuse_shape& shape, const T* left, const fuse_matrix& strides, long long from)
+    {
+        const int count = (int)min((long long)CHUNK, (strip.k_end - from + AHEAD * PASS - 1) / (AHEAD * PASS) * (AHEAD * PASS));
+#pragma unroll 4
+        for (int n = threadIdx.x; n < ROWS * count; n += 256) {
+            const int row = n / count, k = n % count;
+            const bool inside = strip.m + row < shape.m && from + k < strip.k_end;
+            const T* x = left + (inside ? (strip.m + row) * strides.axis[3] + (from + k) * strides.axis[4] : 0);
+            fuse_put(&rows()[ALONG ? row * CHUNK + k : k * ROWS + row], x, inside);
+        }
+#if __CUDA_ARCH__ >= 800
+        asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+    }
+
+    static __device__ __forceinline__ void multiply(A (&sum)[ROWS][W], const Packs& packs, int from)
+    {
+#pragma unroll
+        for (int pass = 0; pass < AHEAD; ++pass) {
+            const int at = from + place(pass);
+#pragma unroll
+            for (int row = 0; row < ROWS; ++row)
+#pragma unroll
+                for (int c = 0; c < W; ++c) {
+                    if constexpr (ALONG) {
+#pragma unroll
+                        for (int w = 0; w < W; ++w)
+                            sum[row][c] = fuse_multiply_add(rows()[row * CHUNK + at + w], fuse_to_compute(packs.of[pass * W + c][w]), sum[row][c]);
+                    } else {
+                        sum[row][c] = fuse_multiply_add(rows()[at * ROWS + row], fuse_to_compute(packs.of[pass][c]), sum[row][c]);
+                    }
+                }
+        }
+    }
+
+    // Leaves what every warp came to in shared memory.
+    static __device__ __forceinline__ void run(const Strip& strip, const fuse_shape& shape, const T* left, const fuse_matrix& left_strides, const T* right, const fuse_matrix& right_strides)
+    {
+        A sum[ROWS][W] = {};
+        Packs packs;
+        for (long long from = strip.k; from < strip.k_end; from += CHUNK) {
+            read(packs, strip, shape, right, right_strides, from);
+            __syncthreads();
+            stage(strip, shape, left, left_strides, from);
+            __syncthreads();
+            for (int k = 0; k < CHUNK && from + k < strip.k_end; k += AHEAD * PASS) {
+                if (k > 0) read(packs, strip, shape, right, right_strides, from + k);
+                multiply(sum, packs, k);
+            }
+        }
+        __syncthreads();
+#pragma unroll
+        for (int row = 0; row < ROWS; ++row)
+#pragma unroll
+            for (int c = 0; c < W; ++c) {
+                A x = sum[row][c];
+#pragma unroll
+                for (int s = ALONG ? 1 : 8; s < 32; s *= 2) x = fuse_multiply_add(x, (A)1, fuse_shuffle(x, s));
+                if (ALONG && threadIdx.x % 32 == 0) sums()[0][row][column() + c] = x;
+                if (!ALONG && threadIdx.x % 32 < 8) sums()[threadIdx.x / 32][row][column() + c] = x;
+            }
+        __syncthreads();
+    }
+
+    static __device__ __forceinline__ A total(int row, int column)
+    {
+        A x = sums()[0][row][column];
+#pragma unroll
+        for (int warp = 1; warp < (ALONG ? 1 : 8); ++warp) x = fuse_multiply_add(sums()[warp][row][column], (A)1, x);
+        return x;
+    }
+};
+
+// Adds up what the warps of a block and the blocks of a strip came to, into `result` for each of N products. Whether this block is
+// the one that goes on.
+template <class P, int N> static __device__ __forceinline__ bool fuse_settle(const typename P::Strip& strip, const fuse_shape& shape, typename P::A (&result)[N][P::ROWS][P::COLUMNS], typename P::A* parts, unsigned* counters)
+{
+    constexpr int SIZE = P::ROWS * P::COLUMNS;
+    const int live = (int)min((long long)P::ROWS, shape.m - strip.m) * P::COLUMNS;
+    const unsigned blocks = N * strip.parts;
+    parts += (long long)strip.index * blocks * SIZE;
+    for (int n = threadIdx.x; n < live; n += 256) {
+        const typename P::A x = P::total(n / P::COLUMNS, n % P::COLUMNS);
+        if (blocks == 1) (&result[0][0][0])[n] = x;
+        else parts[(strip.product * strip.parts + strip.part) * SIZE + n] = x;
+    }
+    if (blocks > 1) {
+        if (!fuse_last(counters + strip.index, blocks)) return false;
+#pragma unroll
+        for (int product = 0; product < N; ++product) {
+            const typename P::A* const own = parts + product * strip.parts * SIZE;
+            for (int n = threadIdx.x; n < live; n += 256) {
+                typename P::A x = fuse_fresh(own + n);
+#pragma unroll 4
+                for (int part = 1; part < strip.parts; ++part) x = fuse_multiply_add(fuse_fresh(own + part * SIZE + n), (typename P::A)1, x);
+                (&result[product][0][0])[n] = x;
+            }
+        }
+    }
+    __syncthreads();
+    return true;
+}
+
+// Products of few rows of halves. They are as fast as their right operand can be read, in one launch with what follows. Where that lies in
+// runs along the inner axis, warps have columns of their own, or share the inner positions of one; every thread has its reads of
+// 16 bytes in flight before it multiplies, and reads the rows from the first-level cache.
+template <class T, int N, int L, int R, int C> struct fuse_slim {
+    typedef float A;
+    static constexpr int ROWS = N, COLUMNS = C, W = 8, WARPS = 8;
+    // Columns of a warp, and warps that share inner positions.
+    static constexpr int OWN = COLUMNS > WARPS ? COLUMNS / WARPS : 1, TOGETHER = COLUMNS < WARPS ? WARPS / COLUMNS : 1;
+    // Inner positions of the reads that warps do at once, and how many of them are in flight.
+    static constexpr int PASS = TOGETHER * 32 * W, AHEAD = 4;
+    typedef fuse_strip<ROWS, COLUMNS> Strip;
+    typedef A Sums[TOGETHER][ROWS][COLUMNS];
+
+    static __device__ __forceinline__ Sums& sums()
+    {
+        __shared__ Sums all;
+        return all;
+    }
+
+    static __device__ __forceinline__ int column() { return threadIdx.x / 32 / TOGETHER * OWN; }
+    // The place of a thread among those that share a column.
+    static __device__ __forceinline__ int lane() { return threadIdx.x % (32 * TOGETHER); }
+
+    // Has the second-level cache fetch what will be read, which is safe while kernels before still write.
+    static __device__ __forceinline__ void prefetch(const Strip& strip, const fuse_shape& shape, const T* right, const fuse_matrix& strides)
+    {
+        constexpr int LINE = 128 / sizeof(T);
+#pragma unroll
+        for (int c = 0; c < OWN; ++c) {
+            const long long n = strip.n + column() + c;
+            if (n >= shape.n) break;
+            for (long long k = strip.k + lane() * LINE; k < strip.k_end; k += 32 * TOGETHER * LINE)
+                asm volatile("prefetch.global.L2 [%0];" ::"l"(right + n * strides.axis[4] + k));
+        }
+    }
+
+    static __device__ __forceinline__ void multiply(A (&sum)[ROWS][OWN], const fuse_pack<T, W> (&rows)[ROWS], const fuse_pack<T, W> (&columns)[OWN])
+    {
+#pragma unroll
+        for (int w = 0; w < W; ++w)
+#pragma unroll
+            for (int row = 0; row < ROWS; ++row)
+#pragma unroll
+                for (int c = 0; c < OWN; ++c)
+                    sum[row][c] = fuse_multiply_add(fuse_to_compute(rows[row][w]), fuse_to_compute(columns[c][w]), sum[row][c]);
+    }
+
+    // Leaves what every warp came to in shared memory.
+    static __device__ __forceinline__ void run(const Strip& strip, const fuse_shape& shape, const T* left, const fuse_matrix& left_strides, const T* right, const fuse_matrix& right_strides)
+    {
+        A sum[ROWS][OWN] = {};
+        for (long long from = strip.k + lane() * W; from < strip.k_end; from += AHEAD * PASS) {
+            fuse_pack<T, W> columns[AHEAD][OWN];
+#pragma unroll
+            for (int pass = 0; pass < AHEAD; ++pass)
+#pragma unroll
+                for (int c = 0; c < OWN; ++c) {
+                    const long long k = from + pass * PASS, n = strip.n + column() + c;
+                    fuse_read_some<true>(columns[pass][c], right + n * right_strides.axis[4] + k, 1, n < shape.n ? strip.k_end - k : 0);
+                }
+#pragma unroll
+            for (int pass = 0; pass < AHEAD; ++pass) {
+                const long long k = from + pass * PASS;
+                fuse_pack<T, W> rows[ROWS];
+#pragma unroll
+                for (int row = 0; row < ROWS; ++row) {
+                    const long long m = strip.m + row, step = L == 1 ? 1 : left_strides.axis[4];
+                    fuse_read_some<L == 1>(rows[row], left + m * left_strides.axis[3] + k * step, step, m < shape.m ? strip.k_end - k : 0);
+                }
+                multiply(sum, rows, columns[pass]);
+            }
+        }
+#pragma unroll
+        for (int row = 0; row < ROWS; ++row)
+#pragma unroll
+            for (int c = 0; c < OWN; ++c) {
+                A x = sum[row][c];
+#pragma unroll
+                for (int s = 1; s < 32; s *= 2) x = fuse_multiply_add(x, (A)1, fuse_shuffle(x, s));
+                if (threadIdx.x % 32 == 0) sums()[threadIdx.x / 32 % TOGETHER][row][column() + c] = x;
+            }
+        __syncthreads();
+    }
+
+    static __device__ __forceinline__ A total(int row, int column)
+    {
+        A x = sums()[0][row][column];
+#pragma unroll
+        for (int share = 1; share < TOGETHER; ++share) x = fuse_multiply_add(sums()[share][row][column], (A)1, x);
+        return x;
+    }
+};
+
+// Where it lies in runs across, blocks have strips of it as those of floats.
+template <class T, int N, int L, int C> struct fuse_slim<T, N, L, 2, C> : fuse_skinny<T, N, 2> {
+    typedef fuse_skinny<T, N, 2> All;
+    typedef typename All::Strip Strip;
+
+    static __device__ __forceinline__ void prefetch(const Strip& strip, const fuse_shape& shape, const T* right, const fuse_matrix& strides)
+    {
+        const long long n = strip.n + threadIdx.x % 2 * (All::COLUMNS / 2);
+        if (n >= shape.n) return;
+        for (long long k = strip.k + threadIdx.x / 2; k < strip.k_end; k += 128)
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(right + k * strides.axis[3] + n));
+    }
+};
 
 #if __CUDA_ARCH__ >= 800
 static __device__ __forceinline__ void fuse_multiply_halves(fuse_bf16, float* upper, float* lower, const unsigned (&a)[4], unsigned b0, unsigned b1)
@@ -819,7 +1290,45 @@ __device__ __forceinline__ double fuse_silu(double x) { return x / (1.0 + exp(-x
 // k0_matmul_silu: map[x.0, gate.1] silu4 = silu(product)
 //   src/lib.rs:2  matmul(..)
 //   src/lib.rs:3  silu(..)
-#if defined(HALVES)
+#if defined(SLIM)
+extern "C" __global__ void __launch_bounds__(256, 2) k0_matmul_silu(
+    const fuse_bf16* left,
+    const fuse_matrix left_strides,
+    const fuse_bf16* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    fuse_bf16* silu4_ptr,
+    const fuse_strides<RANK> silu4_strides,
+    float* parts,
+    unsigned* counters) {
+    typedef fuse_slim<fuse_bf16, SLIM, LEFT, RIGHT, STRIP> strips;
+    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
+    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
+    fetch(strips::Strip(shape, 1));
+    fuse_behind();
+    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 1); number += gridDim.x) {
+        const strips::Strip strip(shape, 1, number);
+        if (number + gridDim.x < strips::Strip::count(shape, 1)) fetch(strips::Strip(shape, 1, number + gridDim.x));
+        __shared__ float product[1][strips::ROWS][strips::COLUMNS];
+        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
+        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
+        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+            const long long m = strip.m + i, n = strip.n + j;
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+            float silu4_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float product2 = fuse_rounded<fuse_bf16>(product[0][i][j + v]);
+                const float silu = fuse_silu(product2);
+                silu4_out[v] = silu;
+            }
+            fuse_write<STEP_0>(silu4_ptr + fuse_offset<STEP_0>(at, silu4_strides), silu4_out, silu4_strides.axis[RANK - 1]);
+        }
+    }
+}
+#elif defined(HALVES)
 extern "C" __global__ void __launch_bounds__(384, 1) k0_matmul_silu(
     const fuse_bf16* left,
     const fuse_matrix left_strides,
@@ -953,7 +1462,50 @@ extern "C" __global__ void __launch_bounds__(256) k0_after_matmul_silu(
 // k1_matmul_mul: map[x.0, gate.1] mul6 = mul(silu4, product)
 //   src/lib.rs:4  matmul(..)
 //   src/lib.rs:5  mul(..)
-#if defined(HALVES)
+#if defined(SLIM)
+extern "C" __global__ void __launch_bounds__(256, 2) k1_matmul_mul(
+    const fuse_bf16* left,
+    const fuse_matrix left_strides,
+    const fuse_bf16* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    const fuse_bf16* silu4_ptr,
+    const fuse_strides<RANK> silu4_strides,
+    fuse_bf16* mul6_ptr,
+    const fuse_strides<RANK> mul6_strides,
+    float* parts,
+    unsigned* counters) {
+    typedef fuse_slim<fuse_bf16, SLIM, LEFT, RIGHT, STRIP> strips;
+    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
+    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
+    fetch(strips::Strip(shape, 1));
+    fuse_behind();
+    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 1); number += gridDim.x) {
+        const strips::Strip strip(shape, 1, number);
+        if (number + gridDim.x < strips::Strip::count(shape, 1)) fetch(strips::Strip(shape, 1, number + gridDim.x));
+        __shared__ float product[1][strips::ROWS][strips::COLUMNS];
+        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
+        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
+        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+            const long long m = strip.m + i, n = strip.n + j;
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+            fuse_pack<fuse_bf16, VEC> silu4_in[1];
+            fuse_read<STEP_0>(silu4_in[0], silu4_ptr + fuse_offset<STEP_0>(at, silu4_strides), silu4_strides.axis[RANK - 1]);
+            float mul6_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float product2 = fuse_rounded<fuse_bf16>(product[0][i][j + v]);
+                const float silu4 = fuse_to_compute(silu4_in[0][v]);
+                const float mul = silu4 * product2;
+                mul6_out[v] = mul;
+            }
+            fuse_write<STEP_1>(mul6_ptr + fuse_offset<STEP_1>(at, mul6_strides), mul6_out, mul6_strides.axis[RANK - 1]);
+        }
+    }
+}
+#elif defined(HALVES)
 extern "C" __global__ void __launch_bounds__(384, 1) k1_matmul_mul(
     const fuse_bf16* left,
     const fuse_matrix left_strides,
@@ -1110,7 +1662,49 @@ extern "C" __global__ void __launch_bounds__(256) k1_after_matmul_mul(
 //   src/lib.rs:3  silu(..)
 //   src/lib.rs:4  matmul(..)
 //   src/lib.rs:5  mul(..)
-#if defined(HALVES)
+#if defined(SLIM)
+extern "C" __global__ void __launch_bounds__(256, 2) k0_products_silu_mul(
+    const fuse_bf16* left,
+    const fuse_matrix left_strides,
+    const fuse_bf16* right_0,
+    const fuse_bf16* right_1,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    fuse_bf16* mul6_ptr,
+    const fuse_strides<RANK> mul6_strides,
+    float* parts,
+    unsigned* counters) {
+    typedef fuse_slim<fuse_bf16, SLIM, LEFT, RIGHT, STRIP> strips;
+    const fuse_bf16* const rights[] = {right_0, right_1};
+    const auto columns = [&](const strips::Strip& strip) { return rights[strip.product] + strip.start(right_strides); };
+    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
+    fetch(strips::Strip(shape, 2));
+    fuse_behind();
+    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 2); number += gridDim.x) {
+        const strips::Strip strip(shape, 2, number);
+        if (number + gridDim.x < strips::Strip::count(shape, 2)) fetch(strips::Strip(shape, 2, number + gridDim.x));
+        __shared__ float product[2][strips::ROWS][strips::COLUMNS];
+        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
+        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
+        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+            const long long m = strip.m + i, n = strip.n + j;
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+            float mul6_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const float product2 = fuse_rounded<fuse_bf16>(product[0][i][j + v]);
+                const float silu = fuse_rounded<fuse_bf16>(fuse_silu(product2));
+                const float product3 = fuse_rounded<fuse_bf16>(product[1][i][j + v]);
+                const float mul = silu * product3;
+                mul6_out[v] = mul;
+            }
+            fuse_write<STEP_0>(mul6_ptr + fuse_offset<STEP_0>(at, mul6_strides), mul6_out, mul6_strides.axis[RANK - 1]);
+        }
+    }
+}
+#elif defined(HALVES)
 extern "C" __global__ void __launch_bounds__(384, 1) k0_products_silu_mul(
     const fuse_bf16* left,
     const fuse_matrix left_strides,

@@ -541,29 +541,41 @@ template <class T, int SIZE, int L, int R> struct fuse_product : fuse_plain_prod
 
 // What a block computes: rows from m and columns from n on at one place of the batch axes, inner positions from k to k_end, of one
 // of so many products with one left operand.
-template <int ROWS, int COLUMNS> struct fuse_strip {
+template <int ROWS, int COLUMNS, int UNIT = 512> struct fuse_strip {
     fuse_at<3> batch;
     long long m, n, k, k_end;
     unsigned index, product, products, part, parts;
 
-    __device__ __forceinline__ fuse_strip(const fuse_shape& shape, unsigned products) : products(products)
+    __device__ __forceinline__ fuse_strip(const fuse_shape& shape, unsigned products) : fuse_strip(shape, products, blockIdx.x) {}
+
+    // The one with another number: where there are more than blocks, each block takes several.
+    __device__ __forceinline__ fuse_strip(const fuse_shape& shape, unsigned products, unsigned number) : products(products)
     {
         const unsigned across = (unsigned)((shape.n + COLUMNS - 1) / COLUMNS), down = (unsigned)((shape.m + ROWS - 1) / ROWS);
-        const unsigned strips = across * down * (unsigned)(shape.batch[0] * shape.batch[1] * shape.batch[2]);
-        index = blockIdx.x % strips;
-        product = blockIdx.x / strips % products;
-        part = blockIdx.x / strips / products;
-        parts = gridDim.x / strips / products;
+        const unsigned strips = all(shape);
+        index = number % strips;
+        product = number / strips % products;
+        part = number / strips / products;
+        parts = max(gridDim.x / strips / products, 1u);
         n = (long long)(index % across) * COLUMNS;
         m = (long long)(index / across % down) * ROWS;
         const unsigned place = index / across / down;
         const unsigned two = place / (unsigned)shape.batch[2], one = two / (unsigned)shape.batch[1];
         batch = {(IDX)one, (IDX)(two - one * (unsigned)shape.batch[1]), (IDX)(place - two * (unsigned)shape.batch[2])};
         // Whole multiples of what the warps take at once.
-        const long long range = ((shape.k + parts - 1) / parts + 511) / 512 * 512;
+        const long long range = ((shape.k + parts - 1) / parts + UNIT - 1) / UNIT * UNIT;
         k = min(shape.k, part * range);
         k_end = min(shape.k, k + range);
     }
+
+    static __device__ __forceinline__ unsigned all(const fuse_shape& shape)
+    {
+        const long long across = (shape.n + COLUMNS - 1) / COLUMNS, down = (shape.m + ROWS - 1) / ROWS;
+        return (unsigned)(across * down * shape.batch[0] * shape.batch[1] * shape.batch[2]);
+    }
+
+    // How many there are of so many products.
+    static __device__ __forceinline__ unsigned count(const fuse_shape& shape, unsigned products) { return max(all(shape) * products, gridDim.x); }
 
     __device__ __forceinline__ long long start(const fuse_matrix& strides) const
     {
@@ -602,7 +614,7 @@ template <class T, int N, int R> struct fuse_skinny {
     static constexpr bool ALONG = R == 1;
     // Inner positions for which the rows lie in shared memory, those of one read, and reads at once.
     static constexpr int CHUNK = 32768 / ROWS / sizeof(A), PASS = ALONG ? 32 * W : 32, AHEAD = !ALONG ? 8 : W < 8 ? 2 : 1;
-    typedef fuse_strip<ROWS, COLUMNS> Strip;
+    typedef fuse_strip<ROWS, COLUMNS, sizeof(T) < 4 ? 256 : 512> Strip;
     struct Packs { fuse_pack<T, W> of[ALONG ? AHEAD * W : AHEAD]; };
     typedef A Sums[ALONG ? 1 : 8][ROWS][COLUMNS];
 
@@ -645,6 +657,7 @@ template <class T, int N, int R> struct fuse_skinny {
     static __device__ __forceinline__ void stage(const Strip& strip, const fuse_shape& shape, const T* left, const fuse_matrix& strides, long long from)
     {
         const int count = (int)min((long long)CHUNK, (strip.k_end - from + AHEAD * PASS - 1) / (AHEAD * PASS) * (AHEAD * PASS));
+#pragma unroll 4
         for (int n = threadIdx.x; n < ROWS * count; n += 256) {
             const int row = n / count, k = n % count;
             const bool inside = strip.m + row < shape.m && from + k < strip.k_end;
@@ -1300,10 +1313,9 @@ extern "C" __global__ void __launch_bounds__(256, 2) k0_matmul(
     fuse_behind();
     typedef fuse_skinny<float, FEW, RIGHT> strips;
     const strips::Strip strip(shape, 1);
+    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
     __shared__ float product[1][strips::ROWS][strips::COLUMNS];
-    const auto rows = left + strip.start(left_strides);
-    const auto columns = right + strip.start(right_strides);
-    strips::run(strip, shape, rows, left_strides, columns, right_strides);
+    strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
     if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
     for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
         const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;

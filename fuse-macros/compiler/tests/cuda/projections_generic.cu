@@ -623,29 +623,41 @@ template <class T, int SIZE, int L, int R> struct fuse_product : fuse_plain_prod
 
 // What a block computes: rows from m and columns from n on at one place of the batch axes, inner positions from k to k_end, of one
 // of so many products with one left operand.
-template <int ROWS, int COLUMNS> struct fuse_strip {
+template <int ROWS, int COLUMNS, int UNIT = 512> struct fuse_strip {
     fuse_at<3> batch;
     long long m, n, k, k_end;
     unsigned index, product, products, part, parts;
 
-    __device__ __forceinline__ fuse_strip(const fuse_shape& shape, unsigned products) : products(products)
+    __device__ __forceinline__ fuse_strip(const fuse_shape& shape, unsigned products) : fuse_strip(shape, products, blockIdx.x) {}
+
+    // The one with another number: where there are more than blocks, each block takes several.
+    __device__ __forceinline__ fuse_strip(const fuse_shape& shape, unsigned products, unsigned number) : products(products)
     {
         const unsigned across = (unsigned)((shape.n + COLUMNS - 1) / COLUMNS), down = (unsigned)((shape.m + ROWS - 1) / ROWS);
-        const unsigned strips = across * down * (unsigned)(shape.batch[0] * shape.batch[1] * shape.batch[2]);
-        index = blockIdx.x % strips;
-        product = blockIdx.x / strips % products;
-        part = blockIdx.x / strips / products;
-        parts = gridDim.x / strips / products;
+        const unsigned strips = all(shape);
+        index = number % strips;
+        product = number / strips % products;
+        part = number / strips / products;
+        parts = max(gridDim.x / strips / products, 1u);
         n = (long long)(index % across) * COLUMNS;
         m = (long long)(index / across % down) * ROWS;
         const unsigned place = index / across / down;
         const unsigned two = place / (unsigned)shape.batch[2], one = two / (unsigned)shape.batch[1];
         batch = {(IDX)one, (IDX)(two - one * (unsigned)shape.batch[1]), (IDX)(place - two * (unsigned)shape.batch[2])};
         // Whole multiples of what the warps take at once.
-        const long long range = ((shape.k + parts - 1) / parts + 511) / 512 * 512;
+        const long long range = ((shape.k + parts - 1) / parts + UNIT - 1) / UNIT * UNIT;
         k = min(shape.k, part * range);
         k_end = min(shape.k, k + range);
     }
+
+    static __device__ __forceinline__ unsigned all(const fuse_shape& shape)
+    {
+        const long long across = (shape.n + COLUMNS - 1) / COLUMNS, down = (shape.m + ROWS - 1) / ROWS;
+        return (unsigned)(across * down * shape.batch[0] * shape.batch[1] * shape.batch[2]);
+    }
+
+    // How many there are of so many products.
+    static __device__ __forceinline__ unsigned count(const fuse_shape& shape, unsigned products) { return max(all(shape) * products, gridDim.x); }
 
     __device__ __forceinline__ long long start(const fuse_matrix& strides) const
     {
@@ -684,7 +696,7 @@ template <class T, int N, int R> struct fuse_skinny {
     static constexpr bool ALONG = R == 1;
     // Inner positions for which the rows lie in shared memory, those of one read, and reads at once.
     static constexpr int CHUNK = 32768 / ROWS / sizeof(A), PASS = ALONG ? 32 * W : 32, AHEAD = !ALONG ? 8 : W < 8 ? 2 : 1;
-    typedef fuse_strip<ROWS, COLUMNS> Strip;
+    typedef fuse_strip<ROWS, COLUMNS, sizeof(T) < 4 ? 256 : 512> Strip;
     struct Packs { fuse_pack<T, W> of[ALONG ? AHEAD * W : AHEAD]; };
     typedef A Sums[ALONG ? 1 : 8][ROWS][COLUMNS];
 
@@ -727,6 +739,7 @@ template <class T, int N, int R> struct fuse_skinny {
     static __device__ __forceinline__ void stage(const Strip& strip, const fuse_shape& shape, const T* left, const fuse_matrix& strides, long long from)
     {
         const int count = (int)min((long long)CHUNK, (strip.k_end - from + AHEAD * PASS - 1) / (AHEAD * PASS) * (AHEAD * PASS));
+#pragma unroll 4
         for (int n = threadIdx.x; n < ROWS * count; n += 256) {
             const int row = n / count, k = n % count;
             const bool inside = strip.m + row < shape.m && from + k < strip.k_end;
@@ -825,6 +838,113 @@ template <class P, int N> static __device__ __forceinline__ bool fuse_settle(con
     __syncthreads();
     return true;
 }
+
+// Products of few rows of halves. They are as fast as their right operand can be read, in one launch with what follows. Where that lies in
+// runs along the inner axis, warps have columns of their own, or share the inner positions of one; every thread has its reads of
+// 16 bytes in flight before it multiplies, and reads the rows from the first-level cache.
+template <class T, int N, int L, int R, int C> struct fuse_slim {
+    typedef float A;
+    static constexpr int ROWS = N, COLUMNS = C, W = 8, WARPS = 8;
+    // Columns of a warp, and warps that share inner positions.
+    static constexpr int OWN = COLUMNS > WARPS ? COLUMNS / WARPS : 1, TOGETHER = COLUMNS < WARPS ? WARPS / COLUMNS : 1;
+    // Inner positions of the reads that warps do at once, and how many of them are in flight.
+    static constexpr int PASS = TOGETHER * 32 * W, AHEAD = 4;
+    typedef fuse_strip<ROWS, COLUMNS> Strip;
+    typedef A Sums[TOGETHER][ROWS][COLUMNS];
+
+    static __device__ __forceinline__ Sums& sums()
+    {
+        __shared__ Sums all;
+        return all;
+    }
+
+    static __device__ __forceinline__ int column() { return threadIdx.x / 32 / TOGETHER * OWN; }
+    // The place of a thread among those that share a column.
+    static __device__ __forceinline__ int lane() { return threadIdx.x % (32 * TOGETHER); }
+
+    // Has the second-level cache fetch what will be read, which is safe while kernels before still write.
+    static __device__ __forceinline__ void prefetch(const Strip& strip, const fuse_shape& shape, const T* right, const fuse_matrix& strides)
+    {
+        constexpr int LINE = 128 / sizeof(T);
+#pragma unroll
+        for (int c = 0; c < OWN; ++c) {
+            const long long n = strip.n + column() + c;
+            if (n >= shape.n) break;
+            for (long long k = strip.k + lane() * LINE; k < strip.k_end; k += 32 * TOGETHER * LINE)
+                asm volatile("prefetch.global.L2 [%0];" ::"l"(right + n * strides.axis[4] + k));
+        }
+    }
+
+    static __device__ __forceinline__ void multiply(A (&sum)[ROWS][OWN], const fuse_pack<T, W> (&rows)[ROWS], const fuse_pack<T, W> (&columns)[OWN])
+    {
+#pragma unroll
+        for (int w = 0; w < W; ++w)
+#pragma unroll
+            for (int row = 0; row < ROWS; ++row)
+#pragma unroll
+                for (int c = 0; c < OWN; ++c)
+                    sum[row][c] = fuse_multiply_add(fuse_to_compute(rows[row][w]), fuse_to_compute(columns[c][w]), sum[row][c]);
+    }
+
+    // Leaves what every warp came to in shared memory.
+    static __device__ __forceinline__ void run(const Strip& strip, const fuse_shape& shape, const T* left, const fuse_matrix& left_strides, const T* right, const fuse_matrix& right_strides)
+    {
+        A sum[ROWS][OWN] = {};
+        for (long long from = strip.k + lane() * W; from < strip.k_end; from += AHEAD * PASS) {
+            fuse_pack<T, W> columns[AHEAD][OWN];
+#pragma unroll
+            for (int pass = 0; pass < AHEAD; ++pass)
+#pragma unroll
+                for (int c = 0; c < OWN; ++c) {
+                    const long long k = from + pass * PASS, n = strip.n + column() + c;
+                    fuse_read_some<true>(columns[pass][c], right + n * right_strides.axis[4] + k, 1, n < shape.n ? strip.k_end - k : 0);
+                }
+#pragma unroll
+            for (int pass = 0; pass < AHEAD; ++pass) {
+                const long long k = from + pass * PASS;
+                fuse_pack<T, W> rows[ROWS];
+#pragma unroll
+                for (int row = 0; row < ROWS; ++row) {
+                    const long long m = strip.m + row, step = L == 1 ? 1 : left_strides.axis[4];
+                    fuse_read_some<L == 1>(rows[row], left + m * left_strides.axis[3] + k * step, step, m < shape.m ? strip.k_end - k : 0);
+                }
+                multiply(sum, rows, columns[pass]);
+            }
+        }
+#pragma unroll
+        for (int row = 0; row < ROWS; ++row)
+#pragma unroll
+            for (int c = 0; c < OWN; ++c) {
+                A x = sum[row][c];
+#pragma unroll
+                for (int s = 1; s < 32; s *= 2) x = fuse_multiply_add(x, (A)1, fuse_shuffle(x, s));
+                if (threadIdx.x % 32 == 0) sums()[threadIdx.x / 32 % TOGETHER][row][column() + c] = x;
+            }
+        __syncthreads();
+    }
+
+    static __device__ __forceinline__ A total(int row, int column)
+    {
+        A x = sums()[0][row][column];
+#pragma unroll
+        for (int share = 1; share < TOGETHER; ++share) x = fuse_multiply_add(sums()[share][row][column], (A)1, x);
+        return x;
+    }
+};
+
+// Where it lies in runs across, blocks have strips of it as those of floats.
+template <class T, int N, int L, int C> struct fuse_slim<T, N, L, 2, C> : fuse_skinny<T, N, 2> {
+    typedef fuse_skinny<T, N, 2> All;
+    typedef typename All::Strip Strip;
+
+    static __device__ __forceinline__ void prefetch(const Strip& strip, const fuse_shape& shape, const T* right, const fuse_matrix& strides)
+    {
+        const long long n = strip.n + threadIdx.x % 2 * (All::COLUMNS / 2);
+        if (n >= shape.n) return;
+        for (long long k = strip.k + threadIdx.x / 2; k < strip.k_end; k += 128)
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(right + k * strides.axis[3] + n));
+    }
+};
 
 #if __CUDA_ARCH__ >= 800
 static __device__ __forceinline__ void fuse_multiply_halves(fuse_f16, float* upper, float* lower, const unsigned (&a)[4], unsigned b0, unsigned b1)
@@ -1705,10 +1825,9 @@ extern "C" __global__ void __launch_bounds__(256, 2) k0_matmul_add(
     fuse_behind();
     typedef fuse_skinny<T0, FEW, RIGHT> strips;
     const strips::Strip strip(shape, 1);
+    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
     __shared__ C0 product[1][strips::ROWS][strips::COLUMNS];
-    const auto rows = left + strip.start(left_strides);
-    const auto columns = right + strip.start(right_strides);
-    strips::run(strip, shape, rows, left_strides, columns, right_strides);
+    strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
     if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
     for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
         const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
@@ -1726,6 +1845,49 @@ extern "C" __global__ void __launch_bounds__(256, 2) k0_matmul_add(
             add8_out[v] = add;
         }
         fuse_write<STEP_1>(add8_ptr + fuse_offset<STEP_1>(at, add8_strides), add8_out, add8_strides.axis[RANK - 1]);
+    }
+}
+#elif defined(SLIM)
+extern "C" __global__ void __launch_bounds__(256, 2) k0_matmul_add(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    const T0* b_ptr,
+    const fuse_strides<RANK> b_strides,
+    T0* add8_ptr,
+    const fuse_strides<RANK> add8_strides,
+    C0* parts,
+    unsigned* counters) {
+    typedef fuse_slim<T0, SLIM, LEFT, RIGHT, STRIP> strips;
+    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
+    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
+    fetch(strips::Strip(shape, 1));
+    fuse_behind();
+    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 1); number += gridDim.x) {
+        const strips::Strip strip(shape, 1, number);
+        if (number + gridDim.x < strips::Strip::count(shape, 1)) fetch(strips::Strip(shape, 1, number + gridDim.x));
+        __shared__ C0 product[1][strips::ROWS][strips::COLUMNS];
+        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
+        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
+        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+            const long long m = strip.m + i, n = strip.n + j;
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+            fuse_pack<T0, VEC> b_in[1];
+            fuse_read<STEP_0>(b_in[0], b_ptr + fuse_offset<STEP_0>(at, b_strides), b_strides.axis[RANK - 1]);
+            C0 add8_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const C0 product2 = fuse_rounded<T0>(product[0][i][j + v]);
+                const C0 b = fuse_to_compute(b_in[0][v]);
+                const C0 add = product2 + b;
+                add8_out[v] = add;
+            }
+            fuse_write<STEP_1>(add8_ptr + fuse_offset<STEP_1>(at, add8_strides), add8_out, add8_strides.axis[RANK - 1]);
+        }
     }
 }
 #elif defined(THIRDS)
@@ -1973,10 +2135,9 @@ extern "C" __global__ void __launch_bounds__(256, 2) k1_matmul(
     fuse_behind();
     typedef fuse_skinny<T0, FEW, RIGHT> strips;
     const strips::Strip strip(shape, 1);
+    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
     __shared__ C0 product[1][strips::ROWS][strips::COLUMNS];
-    const auto rows = left + strip.start(left_strides);
-    const auto columns = right + strip.start(right_strides);
-    strips::run(strip, shape, rows, left_strides, columns, right_strides);
+    strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
     if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
     for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
         const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
@@ -1990,6 +2151,43 @@ extern "C" __global__ void __launch_bounds__(256, 2) k1_matmul(
             product6_out[v] = product2;
         }
         fuse_write<STEP_0>(product6_ptr + fuse_offset<STEP_0>(at, product6_strides), product6_out, product6_strides.axis[RANK - 1]);
+    }
+}
+#elif defined(SLIM)
+extern "C" __global__ void __launch_bounds__(256, 2) k1_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* product6_ptr,
+    const fuse_strides<RANK> product6_strides,
+    C0* parts,
+    unsigned* counters) {
+    typedef fuse_slim<T0, SLIM, LEFT, RIGHT, STRIP> strips;
+    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
+    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
+    fetch(strips::Strip(shape, 1));
+    fuse_behind();
+    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 1); number += gridDim.x) {
+        const strips::Strip strip(shape, 1, number);
+        if (number + gridDim.x < strips::Strip::count(shape, 1)) fetch(strips::Strip(shape, 1, number + gridDim.x));
+        __shared__ C0 product[1][strips::ROWS][strips::COLUMNS];
+        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
+        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
+        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+            const long long m = strip.m + i, n = strip.n + j;
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+            C0 product6_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const C0 product2 = product[0][i][j + v];
+                product6_out[v] = product2;
+            }
+            fuse_write<STEP_0>(product6_ptr + fuse_offset<STEP_0>(at, product6_strides), product6_out, product6_strides.axis[RANK - 1]);
+        }
     }
 }
 #elif defined(THIRDS)
@@ -2147,10 +2345,9 @@ extern "C" __global__ void __launch_bounds__(256, 2) k2_matmul(
     fuse_behind();
     typedef fuse_skinny<T0, FEW, RIGHT> strips;
     const strips::Strip strip(shape, 1);
+    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
     __shared__ C0 product[1][strips::ROWS][strips::COLUMNS];
-    const auto rows = left + strip.start(left_strides);
-    const auto columns = right + strip.start(right_strides);
-    strips::run(strip, shape, rows, left_strides, columns, right_strides);
+    strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
     if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
     for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
         const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
@@ -2164,6 +2361,43 @@ extern "C" __global__ void __launch_bounds__(256, 2) k2_matmul(
             product7_out[v] = product2;
         }
         fuse_write<STEP_0>(product7_ptr + fuse_offset<STEP_0>(at, product7_strides), product7_out, product7_strides.axis[RANK - 1]);
+    }
+}
+#elif defined(SLIM)
+extern "C" __global__ void __launch_bounds__(256, 2) k2_matmul(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    T0* product7_ptr,
+    const fuse_strides<RANK> product7_strides,
+    C0* parts,
+    unsigned* counters) {
+    typedef fuse_slim<T0, SLIM, LEFT, RIGHT, STRIP> strips;
+    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
+    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
+    fetch(strips::Strip(shape, 1));
+    fuse_behind();
+    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 1); number += gridDim.x) {
+        const strips::Strip strip(shape, 1, number);
+        if (number + gridDim.x < strips::Strip::count(shape, 1)) fetch(strips::Strip(shape, 1, number + gridDim.x));
+        __shared__ C0 product[1][strips::ROWS][strips::COLUMNS];
+        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
+        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
+        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+            const long long m = strip.m + i, n = strip.n + j;
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+            C0 product7_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const C0 product2 = product[0][i][j + v];
+                product7_out[v] = product2;
+            }
+            fuse_write<STEP_0>(product7_ptr + fuse_offset<STEP_0>(at, product7_strides), product7_out, product7_strides.axis[RANK - 1]);
+        }
     }
 }
 #elif defined(THIRDS)
@@ -2332,11 +2566,10 @@ extern "C" __global__ void __launch_bounds__(256, 2) k0_products_add(
     fuse_behind();
     typedef fuse_skinny<T0, FEW, RIGHT> strips;
     const strips::Strip strip(shape, 3);
-    __shared__ C0 product[3][strips::ROWS][strips::COLUMNS];
     const T0* const rights[] = {right_0, right_1, right_2};
-    const auto rows = left + strip.start(left_strides);
-    const auto columns = rights[strip.product] + strip.start(right_strides);
-    strips::run(strip, shape, rows, left_strides, columns, right_strides);
+    const auto columns = [&](const strips::Strip& strip) { return rights[strip.product] + strip.start(right_strides); };
+    __shared__ C0 product[3][strips::ROWS][strips::COLUMNS];
+    strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
     if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
     for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
         const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
@@ -2362,6 +2595,64 @@ extern "C" __global__ void __launch_bounds__(256, 2) k0_products_add(
         fuse_write<STEP_1>(add8_ptr + fuse_offset<STEP_1>(at, add8_strides), add8_out, add8_strides.axis[RANK - 1]);
         fuse_write<STEP_2>(product6_ptr + fuse_offset<STEP_2>(at, product6_strides), product6_out, product6_strides.axis[RANK - 1]);
         fuse_write<STEP_3>(product7_ptr + fuse_offset<STEP_3>(at, product7_strides), product7_out, product7_strides.axis[RANK - 1]);
+    }
+}
+#elif defined(SLIM)
+extern "C" __global__ void __launch_bounds__(256, 2) k0_products_add(
+    const T0* left,
+    const fuse_matrix left_strides,
+    const T0* right_0,
+    const T0* right_1,
+    const T0* right_2,
+    const fuse_matrix right_strides,
+    const fuse_shape shape,
+    const T0* b_ptr,
+    const fuse_strides<RANK> b_strides,
+    T0* add8_ptr,
+    const fuse_strides<RANK> add8_strides,
+    T0* product6_ptr,
+    const fuse_strides<RANK> product6_strides,
+    T0* product7_ptr,
+    const fuse_strides<RANK> product7_strides,
+    C0* parts,
+    unsigned* counters) {
+    typedef fuse_slim<T0, SLIM, LEFT, RIGHT, STRIP> strips;
+    const T0* const rights[] = {right_0, right_1, right_2};
+    const auto columns = [&](const strips::Strip& strip) { return rights[strip.product] + strip.start(right_strides); };
+    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
+    fetch(strips::Strip(shape, 3));
+    fuse_behind();
+    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 3); number += gridDim.x) {
+        const strips::Strip strip(shape, 3, number);
+        if (number + gridDim.x < strips::Strip::count(shape, 3)) fetch(strips::Strip(shape, 3, number + gridDim.x));
+        __shared__ C0 product[3][strips::ROWS][strips::COLUMNS];
+        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
+        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
+        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+            const long long m = strip.m + i, n = strip.n + j;
+            if (m >= shape.m || n >= shape.n) continue;
+            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+            fuse_pack<T0, VEC> b_in[1];
+            fuse_read<STEP_0>(b_in[0], b_ptr + fuse_offset<STEP_0>(at, b_strides), b_strides.axis[RANK - 1]);
+            C0 add8_out[VEC];
+            C0 product6_out[VEC];
+            C0 product7_out[VEC];
+#pragma unroll
+            for (int v = 0; v < VEC; ++v) {
+                const C0 product2 = fuse_rounded<T0>(product[0][i][j + v]);
+                const C0 b = fuse_to_compute(b_in[0][v]);
+                const C0 add = product2 + b;
+                const C0 product3 = product[1][i][j + v];
+                const C0 product4 = product[2][i][j + v];
+                add8_out[v] = add;
+                product6_out[v] = product3;
+                product7_out[v] = product4;
+            }
+            fuse_write<STEP_1>(add8_ptr + fuse_offset<STEP_1>(at, add8_strides), add8_out, add8_strides.axis[RANK - 1]);
+            fuse_write<STEP_2>(product6_ptr + fuse_offset<STEP_2>(at, product6_strides), product6_out, product6_strides.axis[RANK - 1]);
+            fuse_write<STEP_3>(product7_ptr + fuse_offset<STEP_3>(at, product7_strides), product7_out, product7_strides.axis[RANK - 1]);
+        }
     }
 }
 #elif defined(THIRDS)

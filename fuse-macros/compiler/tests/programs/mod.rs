@@ -7,7 +7,7 @@ use fuse_compiler::autodiff::{self, Request, Seed};
 use fuse_compiler::graph::{Graph, Place};
 use fuse_compiler::op::{Attr, Build, Check, Literal, Op, Val};
 use fuse_compiler::plan::Plan;
-use fuse_compiler::types::{DType, Ty};
+use fuse_compiler::types::{DType, Dim, Ty};
 use fuse_compiler::{optimise, schedule};
 
 /// Builds a graph in the words of its user.
@@ -120,6 +120,7 @@ pub fn made() -> Vec<(&'static str, Made)> {
         ("casts", casts()),
         ("embedding", embedding(BF16)),
         ("scatter_add", scatter_add(F32)),
+        ("write_rows", write_rows(BF16)),
         ("cumsum", cumsum(F16)),
         ("attention", attention(BF16)),
         ("attention_fused", attention_fused(F16)),
@@ -385,6 +386,20 @@ fn scatter_add(dtype: DType) -> Made {
     let (x, index, src) = (p.input("x", dtype, 2), p.input("index", DType::I64, 2), p.input("src", dtype, 2));
     let out = p.with("scatter_add", &[x, index, src], vec![Attr::Int(0)]);
     p.plan(&[out])
+}
+
+/// A row at a position on the device, then a part at one that is known, into caches that may be written in place.
+fn write_rows(dtype: DType) -> Made {
+    let mut p = Program::new("write_rows");
+    let (keys, values, table) = (p.input("keys", dtype, 2), p.input("values", dtype, 2), p.input("table", dtype, 2));
+    let index = p.input("place", DType::I64, 1);
+    p.same((keys, 0), (table, 0));
+    let row = p.with("index_select", &[table, index], vec![Attr::Int(0)]);
+    let row = p.along("softmax", row, -1);
+    let keys = p.with("index_copy_", &[keys, index, row], vec![Attr::Int(0)]);
+    let range = [3, 4].map(|at| Attr::Dim(Dim::Const(at)));
+    let values = p.with("slice_assign", &[values, row], [vec![Attr::Int(0)], range.to_vec()].concat());
+    p.plan(&[keys, values])
 }
 
 fn cumsum(dtype: DType) -> Made {

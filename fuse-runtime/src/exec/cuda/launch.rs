@@ -290,6 +290,7 @@ fn push(args: &mut Args, arg: Arg, call: &CudaCall<'_>, kernel: &Kernel, bound: 
         Arg::Offset(draw) => args.push(call.draws[draw as usize].offset).mark(Mark::Offset(draw)),
         Arg::Fault => args.push(call.context.fault_address()),
         Arg::Call => args.push(call.number).mark(Mark::Call),
+        Arg::Failed => args.push(call.context.failed_address()),
         Arg::Stage(_) | Arg::Partial(_) => args.pointer_mut(beside.address(arg)),
         Arg::Counters => args.pointer_mut(beside.counters),
         Arg::Asked => args.push(0u64).mark(Mark::Asked),

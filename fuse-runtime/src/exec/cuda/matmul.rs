@@ -11,7 +11,9 @@ use crate::exec::buffers::Buffers;
 use crate::log::{self, Topic};
 use crate::raw::RawTensor;
 use fuse_compiler::plan::Matmul;
-use fuse_compiler::plan::abi::{Access, BATCH_AXES, Geometry, Target, has_few_rows, pays_in_halves, pays_in_thirds};
+use fuse_compiler::plan::abi::{
+    Access, BATCH_AXES, Geometry, Target, has_few_rows, pays_in_halves, pays_in_slim, pays_in_thirds,
+};
 use fuse_compiler::types::DType;
 use std::sync::LazyLock;
 
@@ -105,6 +107,12 @@ pub(super) fn target_of_products(call: &CudaCall<'_>) -> Target {
     static USED: LazyLock<bool> = LazyLock::new(|| !is_without("hopper"));
     let target = call.context.facts().target();
     if *USED && call.compiles() { target } else { Target { capability: 0, ..target } }
+}
+
+/// `FUSE_WITHOUT=slim` leaves products of few rows of halves to the library.
+fn uses_slim() -> bool {
+    static USED: LazyLock<bool> = LazyLock::new(|| !is_without("slim"));
+    *USED
 }
 
 /// The operands of a product and its extents m, n and k.
@@ -262,6 +270,9 @@ impl Product {
             return Ok(!matmul.tf32);
         }
         let (a, b) = (access(&self.a)?, access(&self.b)?);
+        if uses_slim() && pays_in_slim(dtype, products, self.extents, [&a, &b], &target) {
+            return Ok(true);
+        }
         Ok(pays_in_halves(dtype, products, self.extents, [&a, &b], matmul, &target))
     }
 

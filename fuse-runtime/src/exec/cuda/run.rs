@@ -186,7 +186,7 @@ pub(super) fn steps(
     let mut k = 0;
     while k < program.plan.steps.len() {
         buffers.start_step(k as u32);
-        let done = cuda.steps_at(&program.plan, k, &mut buffers)?;
+        let done = if buffers.takes_over(k as u32)? { 1 } else { cuda.steps_at(&program.plan, k, &mut buffers)? };
         (k..k + done).for_each(|step| buffers.end_step(step as u32));
         k += done;
     }

@@ -259,6 +259,55 @@ fn few_rows_are_computed_in_strips() {
     }
 }
 
+/// Compares a product of halves by the template with that of doubles: sums are floats, and each is rounded once.
+fn compare_with_doubles(a: &RawTensor, b: &RawTensor, what: &str) {
+    let Ok(cuda) = Device::cuda(0) else { return };
+    let case = product(a, b);
+    let program = case.program();
+    let product_of = || with_template(|| call(&case, &program, &[a.clone(), b.clone()], cuda)).unwrap().remove(0);
+    let (got, again) = (values(&product_of()), values(&product_of()));
+    assert_eq!(got, again, "{what} is not repeated");
+    let want = on_processor(&in_doubles(a), &in_doubles(b));
+    let sizes = on_processor(&in_doubles(&absolute(a)), &in_doubles(&absolute(b)));
+    let in_result = if a.dtype() == F16 { 2f64.powi(-11) } else { 2f64.powi(-8) };
+    let k = a.shape()[a.shape().len() - 1] as f64;
+    for (i, ((got, want), size)) in got.into_iter().zip(want).zip(sizes).enumerate() {
+        let room = (k + 4.0) * 2f64.powi(-24) * size + in_result * want.abs() + 6e-8;
+        assert!((got - want).abs() <= room, "{what}: element {i} is {got}, not {want}, with room for {room:e}");
+    }
+}
+
+#[test]
+fn few_rows_of_halves_are_as_exact_as_floats() {
+    for dtype in [F16, BF16] {
+        for [m, n, k] in [
+            [1, 256, 256],
+            [1, 33, 4104],
+            [2, 1000, 520],
+            [3, 104, 1032],
+            [4, 4096, 768],
+            [4, 2312, 264],
+            [1, 8, 20_000],
+            [2, 7, 9],
+            [3, 40, 0],
+        ] {
+            let (a, b) = (noise(dtype, &[m, k]), noise(dtype, &[k, n]));
+            for (a, b, layout) in [
+                (a.clone(), b.clone(), "as it is"),
+                (a.clone(), turned(&b), "with a transposed weight"),
+                (turned(&a), turned(&b), "transposed"),
+                (in_odd_window(&a), turned(&b), "with rows in an odd window"),
+                (in_odd_window(&a), in_odd_window(&b), "in odd windows"),
+            ] {
+                compare_with_doubles(&a, &b, &format!("{dtype:?} {m}x{n}x{k} {layout}"));
+            }
+        }
+        let (a, b) = (noise(dtype, &[3, 2, 1, 264]), noise(dtype, &[2, 264, 72]));
+        compare_with_doubles(&a, &turned(&b), &format!("{dtype:?} with batches"));
+        compare_with_doubles(&a, &b, &format!("{dtype:?} with batches as they are"));
+    }
+}
+
 #[test]
 fn batches_that_repeat_and_batches_over_two_axes() {
     for dtype in DTYPES {

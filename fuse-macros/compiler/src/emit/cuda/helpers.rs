@@ -42,6 +42,7 @@ const HELPERS: &[Helper] = helpers! {
     "tile": "fuse_tile";
     "access": "fuse_read" "fuse_write" "fuse_pack" "fuse_word";
     "fault": "fuse_fault" "fuse_note";
+    "failed": "fuse_failed";
     "divisor": "fuse_divisor_of";
     "axis": "fuse_axis";
     "gather": "fuse_gather";
@@ -62,7 +63,8 @@ const HELPERS: &[Helper] = helpers! {
     "columns": "fuse_chunk_rows" "fuse_join_lanes" "fuse_join_columns";
     "matrix": "fuse_matrix" "fuse_shape" "fuse_part" "fuse_side" "fuse_packs";
     "product": "fuse_product" "fuse_multiply_add";
-    "skinny": "fuse_skinny" "fuse_settle";
+    "skinny": "fuse_skinny" "fuse_strip" "fuse_read_some" "fuse_settle";
+    "slim": "fuse_slim";
     "multiply_f16": "fuse_multiply_halves fuse_f16";
     "multiply_bf16": "fuse_multiply_halves fuse_bf16";
     "ring": "fuse_ring" "fuse_lap" "fuse_shared_at";

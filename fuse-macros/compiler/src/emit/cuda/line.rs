@@ -19,6 +19,7 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
         w.line(format!("const IDX row = (IDX)blockIdx.x * {THREADS} + threadIdx.x;"));
         w.line("if (row >= (IDX)outer.points) return;");
         operands(w, scope);
+        find_targets(w, scope);
         for walk in &scope.phases.walks {
             w.lines(walk.before.iter().filter_map(|s| scope.define(*s, &Point)));
             for s in scans(scope, walk) {
@@ -28,6 +29,22 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
             w.block("for (IDX e = 0; e < len; ++e)", |w| point(w, scope, walk));
         }
     });
+}
+
+/// Looks at all positions before the first write to a tensor of the caller, which is to stay as it is if one is out of range. They
+/// are the same for all lines, see [`in_place`](crate::schedule).
+fn find_targets(w: &mut Writer, scope: &Scope<'_>) {
+    for (store, name) in scope.kernel.stores.iter().zip(&scope.stores).filter(|_| scope.kernel.heeds) {
+        let Some(scatter) = &store.scatter else { continue };
+        let place = scope.kernel.stmt(scatter.index).place;
+        w.line("bool found = true;");
+        w.block("for (IDX e = 0; e < len; ++e)", |w| {
+            w.lines(scope.define(scatter.index, &Point));
+            let index = scope.value(scatter.index);
+            w.line(format!("found &= fuse_target({name}_ptr, {name}_axis, {index}, fault, call, {place}) != 0;"));
+        });
+        w.line("if (!found) return;");
+    }
 }
 
 fn operands(w: &mut Writer, scope: &Scope<'_>) {

@@ -161,10 +161,13 @@ pub(super) fn prologue(w: &mut Writer, scope: &Scope<'_>, reach: &dyn Reach) {
 }
 
 /// The same behind what the kernel waits for.
-fn prologue_behind(w: &mut Writer, scope: &Scope<'_>, reach: &dyn Reach) {
+pub(super) fn prologue_behind(w: &mut Writer, scope: &Scope<'_>, reach: &dyn Reach) {
     let outside: Vec<StmtId> = scope.kernel.ids().filter(|s| !scope.is_in_a_walk(*s)).collect();
     if scope.kernel.asks {
         w.line("if (goes_on && !*goes_on) return;");
+    }
+    if scope.kernel.heeds {
+        w.line("if (fuse_failed(failed, call)) return;");
     }
     w.lines(lone_draws(scope, outside));
     w.lines(scope.phases.uniform.iter().filter_map(|s| scope.define(*s, reach)));

@@ -1,7 +1,10 @@
 //! The matmul template: a block computes tiles of the product, or a strip of one of few rows, then the epilogue's program in
 //! registers. Of several products with one left operand it computes the same tile or strip of each.
 
-use super::map::{declare_draws, declare_reads, declare_results, elem_leaves, one_element, prologue, result};
+use super::compile::WAITS;
+use super::map::{
+    declare_draws, declare_reads, declare_results, elem_leaves, one_element, prologue, prologue_behind, result,
+};
 use super::params::{matmul_parameters, right_name};
 use super::scope::{Reach, Scope, compute_type};
 use super::signature;
@@ -55,8 +58,9 @@ impl Multiplied {
 
 /// The ways that are for some devices and sizes alone.
 fn write_ways(w: &mut Writer, scope: &Scope<'_>, of: Multiplied) {
-    let ways: [(&str, bool, Write); 3] = [
+    let ways: [(&str, bool, Write); 4] = [
         ("FEW", !of.dtype.is_narrow(), strips),
+        ("SLIM", of.dtype.is_half() || of.dtype.is_generic(), slim),
         ("THIRDS", of.dtype == DType::F32 || of.dtype.is_generic(), thirds),
         ("HALVES", of.dtype.is_narrow() || of.dtype.is_generic(), halves),
     ];
@@ -72,26 +76,60 @@ type Write = fn(&mut Writer, &Scope<'_>, Multiplied);
 
 /// Products of few rows: a block takes a strip of columns, the last block of a strip goes on with its sums.
 fn strips(w: &mut Writer, scope: &Scope<'_>, of: Multiplied) {
-    let (element, compute) = (c_type(of.dtype), compute_type(of.dtype));
-    w.block(signature(scope, "256, 2", &matmul_parameters(scope, of.count, element, &compute)), |w| {
+    w.block(strips_signature(scope, of), |w| {
         prologue(w, scope, &IN_STRIP);
-        w.line(format!("typedef fuse_skinny<{element}, FEW, RIGHT> strips;"));
+        w.line(format!("typedef fuse_skinny<{}, FEW, RIGHT> strips;", c_type(of.dtype)));
         w.line(format!("const strips::Strip strip(shape, {});", of.count));
-        w.line(format!("__shared__ {compute} product[{}][strips::ROWS][strips::COLUMNS];", of.count));
-        if of.count > 1 {
-            w.line(format!("const {element}* const rights[] = {{{}}};", of.rights()));
-        }
-        let right = if of.count > 1 { "rights[strip.product]" } else { "right" };
-        w.line("const auto rows = left + strip.start(left_strides);");
-        w.line(format!("const auto columns = {right} + strip.start(right_strides);"));
-        w.line("strips::run(strip, shape, rows, left_strides, columns, right_strides);");
-        w.line("if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;");
-        let Some(walk) = scope.phases.walks.first() else { return };
-        w.block("for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256)", |w| {
-            w.line("const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;");
-            w.line("const long long m = strip.m + i, n = strip.n + j;");
-            epilogue_inside(w, scope, walk, "strip", &IN_STRIP);
+        columns_of_strip(w, of);
+        strip(w, scope, of, "return;");
+    });
+}
+
+/// The same of halves, of which blocks take one strip after the other. What they read of the columns is on its way to the cache
+/// before what the kernel waits for is done, and while the strip before is worked off.
+fn slim(w: &mut Writer, scope: &Scope<'_>, of: Multiplied) {
+    w.block(strips_signature(scope, of), |w| {
+        w.line(format!("typedef fuse_slim<{}, SLIM, LEFT, RIGHT, STRIP> strips;", c_type(of.dtype)));
+        columns_of_strip(w, of);
+        w.line("const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };");
+        w.line(format!("fetch(strips::Strip(shape, {}));", of.count));
+        w.line(WAITS);
+        prologue_behind(w, scope, &IN_STRIP);
+        let strips = format!("strips::Strip::count(shape, {})", of.count);
+        w.block(format!("for (unsigned number = blockIdx.x; number < {strips}; number += gridDim.x)"), |w| {
+            w.line(format!("const strips::Strip strip(shape, {}, number);", of.count));
+            w.line(format!("if (number + gridDim.x < {strips}) fetch(strips::Strip(shape, {}, number + gridDim.x));", of.count));
+            strip(w, scope, of, "continue;");
         });
+    });
+}
+
+fn strips_signature(scope: &Scope<'_>, of: Multiplied) -> String {
+    let parameters = matmul_parameters(scope, of.count, c_type(of.dtype), &compute_type(of.dtype));
+    signature(scope, "256, 2", &parameters)
+}
+
+/// Says where the columns of a strip start.
+fn columns_of_strip(w: &mut Writer, of: Multiplied) {
+    if of.count > 1 {
+        w.line(format!("const {}* const rights[] = {{{}}};", c_type(of.dtype), of.rights()));
+    }
+    let right = if of.count > 1 { "rights[strip.product]" } else { "right" };
+    w.line(format!(
+        "const auto columns = [&](const strips::Strip& strip) {{ return {right} + strip.start(right_strides); }};"
+    ));
+}
+
+/// Multiplies a strip and goes on with it; `leave` is what a block does whose sums others go on with.
+fn strip(w: &mut Writer, scope: &Scope<'_>, of: Multiplied, leave: &str) {
+    w.line(format!("__shared__ {} product[{}][strips::ROWS][strips::COLUMNS];", compute_type(of.dtype), of.count));
+    w.line("strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);");
+    w.line(format!("if (!fuse_settle<strips>(strip, shape, product, parts, counters)) {leave}"));
+    let Some(walk) = scope.phases.walks.first() else { return };
+    w.block("for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256)", |w| {
+        w.line("const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;");
+        w.line("const long long m = strip.m + i, n = strip.n + j;");
+        epilogue_inside(w, scope, walk, "strip", &IN_STRIP);
     });
 }
 

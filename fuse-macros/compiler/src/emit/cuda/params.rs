@@ -77,6 +77,7 @@ fn parameter(scope: &Scope<'_>, arg: Arg) -> String {
         Arg::Offset(draw) => format!("const unsigned long long offset{draw}"),
         Arg::Fault => "fuse_fault* fault".to_owned(),
         Arg::Call => "const unsigned long long call".to_owned(),
+        Arg::Failed => "const unsigned long long* failed".to_owned(),
         Arg::Stage(s) => format!("{}* {}_stage", scope.ty(s), scope.name(s)),
         Arg::Partial(s) => format!("{}::Acc* {}_part", policy(scope, s), scope.name(s)),
         Arg::Counters => "unsigned* counters".to_owned(),

@@ -26,7 +26,7 @@ impl Apart<'_> {
     pub(super) fn is_slower_than(&self, walk: Walk, program: &Kernel, axes: &Geometry, target: &Target) -> bool {
         match walk {
             // Few rows are as fast as the right operands can be read.
-            Walk::Strips { .. } => true,
+            Walk::Strips { .. } | Walk::Slim { .. } => true,
             Walk::Thirds { .. } => self.pays_in_thirds(axes, target),
             Walk::Halves { .. } => self.pays_in_halves(program, axes, target).unwrap_or(false),
             _ => false,

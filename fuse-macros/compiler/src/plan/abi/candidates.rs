@@ -40,7 +40,7 @@ pub enum Way {
     Thirds(u32),
     /// The same of halves.
     Halves(u32),
-    /// A block computes a strip of columns of a product of at most so many rows.
+    /// Blocks compute strips of columns of a product of at most so many rows.
     Strips(u32),
 }
 
@@ -109,7 +109,7 @@ impl Variant {
         };
         let ways = ways_in_tiles().filter(is_worth_it);
         let others = ways.filter_map(|way| Variant::of_product_candidate(epilogue, dtype, axes, target, way));
-        let is_strip = matches!(best.walk, Walk::Strips { .. });
+        let is_strip = matches!(best.walk, Walk::Strips { .. } | Walk::Slim { .. });
         distinct([best].into_iter().chain(others.filter(|_| !is_strip)))
     }
 
@@ -142,7 +142,9 @@ impl Variant {
             (Way::Product(tile), Walk::Product { left, right, .. }) if fits(tile) => {
                 Walk::Product { tile, left, right }
             }
-            (Way::Strips(rows), Walk::Strips { rows: most, .. }) if rows == most => variant.walk,
+            (Way::Strips(rows), Walk::Strips { rows: most, .. } | Walk::Slim { rows: most, .. }) if rows == most => {
+                variant.walk
+            }
             _ => return None,
         };
         Some(Variant { walk, ..variant })
@@ -160,7 +162,7 @@ impl Variant {
             Walk::Product { tile, .. } => Way::Product(tile),
             Walk::Thirds { columns, .. } => Way::Thirds(columns),
             Walk::Halves { columns, .. } => Way::Halves(columns),
-            Walk::Strips { rows, .. } => Way::Strips(rows),
+            Walk::Strips { rows, .. } | Walk::Slim { rows, .. } => Way::Strips(rows),
         };
         Candidate { vec: self.vec, way }
     }

@@ -12,7 +12,8 @@ pub const ROOMS: [usize; 3] = [8, 32, 128];
 /// The kernel of a plan that can be launched for a list: a map that cannot fault, draws nothing and is no turn, alone in its plan.
 pub fn kernel(plan: &Plan) -> Option<&Kernel> {
     let [Step::Kernel(kernel)] = plan.steps.as_slice() else { return None };
-    (kernel.kind == Kind::Map && !kernel.asks && !may_fault(kernel) && draws(kernel).is_empty()).then_some(kernel)
+    (kernel.kind == Kind::Map && !kernel.asks && !kernel.heeds && !may_fault(kernel) && draws(kernel).is_empty())
+        .then_some(kernel)
 }
 
 /// The room of the tables that so many members with arguments of `bytes` are launched with, if a kernel takes up to `most` bytes.

@@ -14,7 +14,7 @@ const MOST_BYTES: usize = 4096;
 
 /// Whether a kernel is a map that may be launched with others.
 pub fn may_share(kernel: &Kernel) -> bool {
-    kernel.kind == Kind::Map && !kernel.asks && !may_fault(kernel)
+    kernel.kind == Kind::Map && !kernel.asks && !kernel.heeds && !may_fault(kernel)
 }
 
 /// Whether the arguments of such maps, together with the ends of their blocks, fit a launch however their operands lie.

@@ -31,6 +31,16 @@ pub fn has_few_rows(m: i64, bytes: usize) -> bool {
     m <= i64::from(FEW_ROWS) && bytes >= 4
 }
 
+/// The same of halves, whose tensor cores the library has: for more rows plain arithmetic is slower than memory.
+pub(super) const SLIM_ROWS: u32 = 4;
+/// Strips of halves as wide as leave enough of them for every multiprocessor, and no more than may start beside another kernel.
+const SLIM_COLUMNS: [u32; 4] = [16, 8, 4, 2];
+const SLIM_BLOCKS: i64 = 128;
+/// Inner positions for which a block of halves pays, if operands lie in runs along that axis, and across.
+const SLIM_RANGES: [i64; 2] = [8192, 256];
+/// Inner positions with which most threads of a warp have something to read.
+const SLIM_INNER: i64 = 192;
+
 /// How an operand of a product lies in memory, as its tiles are filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Lie {
@@ -61,12 +71,15 @@ impl Variant {
         // Where accesses are single elements, one text does for all steps.
         let steps = if vec == 1 { vec![Step::Apart; operands.len()] } else { steps };
         let m = axes.outer[BATCH_AXES];
-        let walk = match has_few_rows(m, left.bytes) {
-            true => Walk::Strips { rows: (m.max(1) as u32).next_power_of_two(), right: lie_of_strips(right, axes) },
-            false => {
-                let (left, right) = (lie(left, BATCH_AXES + 1, BATCH_AXES), lie(right, BATCH_AXES, BATCH_AXES + 1));
-                Walk::Product { tile: tile(dtype, axes), left, right }
-            }
+        let rows = (m.max(1) as u32).next_power_of_two();
+        let walk = if has_few_rows(m, left.bytes) {
+            Walk::Strips { rows, right: lie_of_strips(right, axes) }
+        } else if let Some((columns, right)) = slim(dtype, axes) {
+            let left = if lie(left, BATCH_AXES + 1, BATCH_AXES) == Lie::AlongK { Lie::AlongK } else { Lie::Apart };
+            Walk::Slim { rows, columns, left, right }
+        } else {
+            let (left, right) = (lie(left, BATCH_AXES + 1, BATCH_AXES), lie(right, BATCH_AXES, BATCH_AXES + 1));
+            Walk::Product { tile: tile(dtype, axes), left, right }
         };
         Variant { outer: axes.outer.len(), inner: 0, vec, steps, wide: after.is_wide(), walk }
     }
@@ -111,21 +124,36 @@ impl Variant {
                 let blocks = tiles(axes, [tile; 2]) as u64;
                 Launch { blocks, threads: 2 * tile, shared: 0, scratch: vec![], counters: 0 }
             }
-            Walk::Strips { rows, .. } => launch_strips(products, axes, rows),
+            Walk::Strips { rows, .. } => {
+                let columns = 8 * neighbours_of_strips(hopper::bytes(axes));
+                launch_strips(products, axes, [rows, columns], (ENOUGH_STRIPS, RANGE))
+            }
+            Walk::Slim { rows, columns, right, .. } => {
+                let range = SLIM_RANGES[usize::from(right == Lie::Across)];
+                let launch = launch_strips(products, axes, [rows, columns], (SLIM_BLOCKS, range));
+                let strips = tiles(axes, [rows, columns]) * i64::from(products);
+                let turns = ceil_div(strips, 2 * i64::from(target.multiprocessors.max(1))).max(1) as u64;
+                let shared = if right == Lie::Across { STRIP_SHARED } else { 0 };
+                // More strips than run at a time are taken in turn, each by as many blocks as the others.
+                Launch {
+                    shared,
+                    blocks: if turns > 1 { launch.blocks.div_ceil(turns) } else { launch.blocks },
+                    ..launch
+                }
+            }
             _ => unreachable!("only products are launched as products"),
         }
     }
 }
 
-/// Blocks of a strip have inner positions each, and each those of one product.
-fn launch_strips(products: u32, axes: &Geometry, rows: u32) -> Launch {
-    let bytes = axes.operands.last().map_or(0, |right| right.bytes);
-    let strip = [rows, 8 * neighbours_of_strips(bytes)];
+/// Blocks of a strip have inner positions each, at least so many where there are enough blocks, and each those of one product.
+fn launch_strips(products: u32, axes: &Geometry, strip: [u32; 2], (enough, range): (i64, i64)) -> Launch {
     let strips = tiles(axes, strip);
     let products = i64::from(products);
-    let parts = (ENOUGH_STRIPS / (strips * products).max(1)).clamp(1, ceil_div(axes.len(), RANGE).max(1)) * products;
+    let parts = (enough / (strips * products).max(1)).clamp(1, ceil_div(axes.len(), range).max(1)) * products;
     let sums = strips * parts * i64::from(strip[0] * strip[1]);
-    let scratch = if parts > 1 { sums as usize * bytes } else { 0 };
+    // Sums of halves are floats.
+    let scratch = if parts > 1 { sums as usize * hopper::bytes(axes).max(4) } else { 0 };
     let (blocks, counters) = ((strips * parts) as u64, if parts > 1 { strips as usize } else { 0 });
     Launch { blocks, threads: 256, shared: STRIP_SHARED, scratch: vec![(PARTS, scratch)], counters }
 }
@@ -143,6 +171,36 @@ fn lie_of_strips(right: &Access, axes: &Geometry) -> Lie {
         Lie::Across if whole(axes.outer[BATCH_AXES + 1]) => Lie::Across,
         _ => Lie::Apart,
     }
+}
+
+/// The columns of strips of a product of halves, and how its right operand lies, if it is one of few rows that reads whole accesses.
+fn slim(dtype: DType, axes: &Geometry) -> Option<(u32, Lie)> {
+    let right = axes.operands.last()?;
+    let is_half = dtype.is_half() || dtype.is_generic() && right.bytes == DType::F16.bytes();
+    if !is_half || axes.outer[BATCH_AXES] > i64::from(SLIM_ROWS) {
+        return None;
+    }
+    let along =
+        || *SLIM_COLUMNS.iter().find(|columns| tiles(axes, [SLIM_ROWS, **columns]) >= SLIM_BLOCKS).unwrap_or(&2);
+    match lie_of_strips(right, axes) {
+        Lie::AlongK => Some((along(), Lie::AlongK)),
+        Lie::Across => Some((8 * neighbours_of_strips(right.bytes), Lie::Across)),
+        Lie::Apart => None,
+    }
+}
+
+/// Whether products of few rows of halves are faster in strips, with what follows them, than by the library with what it leaves to
+/// another kernel. The operands are those of [`Variant::product`].
+pub fn pays_in_slim(
+    dtype: DType,
+    products: i64,
+    extents: [i64; 3],
+    [left, right]: [&Access; 2],
+    target: &Target,
+) -> bool {
+    let axes = Geometry { operands: vec![left.clone(), right.clone()], ..hopper::axes_of(products, extents) };
+    let found = slim(dtype, &axes).filter(|_| target.capability > 0);
+    found.is_some_and(|(_, lie)| lie == Lie::Across || axes.len() >= SLIM_INNER)
 }
 
 /// Neighbouring columns that a thread holds of a row of the product: tensor cores, which multiply halves and fp8, leave it two.
@@ -199,15 +257,38 @@ mod tests {
     fn a_strip_is_shared_where_there_are_few() {
         let weight = |n: i64| Access { strides: vec![0, 0, 0, n, 1], address: 0, bytes: 4, indexed: false };
         let axes = |n: i64, k: i64| Geometry { outer: vec![1, 1, 1, 1, n], inner: vec![k], operands: vec![weight(n)] };
-        let launch = |n: i64, k: i64| launch_strips(1, &axes(n, k), 1);
+        let launch = |n: i64, k: i64| launch_strips(1, &axes(n, k), [1, 32], (ENOUGH_STRIPS, RANGE));
         assert_eq!((launch(256, 256).blocks, launch(256, 256).counters), (8, 0));
         assert_eq!((launch(4096, 4096).blocks, launch(4096, 4096).counters), (256, 128));
         assert_eq!(launch(4096, 4096).scratch, [(PARTS, 256 * 32 * 4)]);
         assert_eq!(launch(100, 0).blocks, 4);
         // Three products: each strip is shared by three blocks, and more where there are few.
-        let several = |n: i64, k: i64| launch_strips(3, &axes(n, k), 1);
+        let several = |n: i64, k: i64| launch_strips(3, &axes(n, k), [1, 32], (ENOUGH_STRIPS, RANGE));
         assert_eq!((several(256, 256).blocks, several(256, 256).counters), (24, 8));
         assert_eq!((several(4096, 4096).blocks, several(1024, 4096).blocks), (384, 192));
+    }
+
+    #[test]
+    fn few_rows_of_halves_have_strips_for_every_multiprocessor() {
+        let weight = |k: i64, n: i64| Access { strides: vec![0, 0, 0, k, n], address: 0, bytes: 2, indexed: false };
+        let of = |m: i64, n: i64, k: i64, right: Access| {
+            slim(DType::BF16, &Geometry { outer: vec![1, 1, 1, m, n], inner: vec![k], operands: vec![right] })
+        };
+        for (n, columns) in [(32000, 16), (2304, 16), (768, 4), (1024, 8), (40, 2)] {
+            assert_eq!(of(1, n, 768, weight(1, 768)), Some((columns, Lie::AlongK)));
+        }
+        assert_eq!(of(4, 768, 3072, weight(768, 1)), Some((64, Lie::Across)));
+        // Accesses that end in the middle, operands that lie apart, and more rows are for the library.
+        assert_eq!(of(1, 768, 769, weight(1, 776)), None);
+        assert_eq!(of(1, 770, 768, weight(770, 1)), None);
+        assert_eq!(of(5, 768, 768, weight(1, 768)), None);
+        let launch = |n: i64, k: i64| {
+            let axes = Geometry { outer: vec![1, 1, 1, 1, n], inner: vec![k], operands: vec![weight(1, k)] };
+            launch_strips(1, &axes, [1, 2], (SLIM_BLOCKS, SLIM_RANGES[0]))
+        };
+        assert_eq!((launch(256, 4096).blocks, launch(256, 4096).counters), (128, 0));
+        // Sums that blocks exchange are floats.
+        assert_eq!((launch(8, 65536).blocks, launch(8, 65536).scratch), (32, vec![(PARTS, 32 * 2 * 4)]));
     }
 
     #[test]

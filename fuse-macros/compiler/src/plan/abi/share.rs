@@ -6,7 +6,7 @@
 //! whatever either was made for, point by point. All give the same bits, but of products and attention, whose sums depend on
 //! the tiles.
 
-use super::product::FEW_ROWS;
+use super::product::{FEW_ROWS, SLIM_ROWS};
 use super::walk::keep_up_to;
 use super::warps::has_few;
 use super::{Access, Geometry, Lie, Step, THREADS, Variant, Walk};
@@ -40,6 +40,7 @@ impl Variant {
                 Walk::Thirds { columns, shares, left: Lie::Apart, right: Lie::Apart }
             }
             Walk::Strips { .. } => Walk::Strips { rows: FEW_ROWS, right: Lie::Apart },
+            Walk::Slim { columns, right, .. } => Walk::Slim { rows: SLIM_ROWS, columns, left: Lie::Apart, right },
             Walk::Keep { .. } => Walk::Stream { team: THREADS },
             walk => walk,
         };
@@ -56,6 +57,7 @@ impl Variant {
             Walk::Thirds { .. } => 3,
             // There is none for operands that lie anyhow.
             Walk::Halves { left, right, .. } => 4 + 3 * left as u8 + right as u8,
+            Walk::Slim { right, .. } => 13 + right as u8,
             _ => 0,
         };
         // What may differ is left out.
@@ -95,6 +97,9 @@ impl Variant {
                 lies(l, left) && lies(r, right)
             }
             (Walk::Strips { rows: own, right: r }, Walk::Strips { rows, right }) => own >= rows && lies(r, right),
+            (Walk::Slim { rows: own, left: l, right: r, .. }, Walk::Slim { rows, left, right, .. }) => {
+                own >= rows && lies(l, left) && r == right
+            }
             (Walk::Thirds { left: l, right: r, .. }, Walk::Thirds { left, right, .. }) => {
                 lies(l, left) && lies(r, right)
             }
@@ -132,6 +137,9 @@ impl Variant {
             }
             (Walk::Strips { rows: own, right: r }, Walk::Strips { rows, right }) => {
                 Walk::Strips { rows: own.max(rows), right: lie(r, right) }
+            }
+            (Walk::Slim { rows: own, columns: one, left: l, right }, Walk::Slim { rows, columns, left, .. }) => {
+                Walk::Slim { rows: own.max(rows), columns: one.min(columns), left: lie(l, left), right }
             }
             (
                 Walk::Attention { part, depth, columns, groups: own, keys, is_causal },

@@ -119,6 +119,17 @@ pub enum Walk {
         /// How the right operand lies.
         right: Lie,
     },
+    /// The same of halves.
+    Slim {
+        /// Rows of the product.
+        rows: u32,
+        /// Columns of a strip.
+        columns: u32,
+        /// How the left operand lies: in runs along the inner axis, or anyhow.
+        left: Lie,
+        /// How the right operand lies: in runs.
+        right: Lie,
+    },
 }
 
 impl Walk {
@@ -138,6 +149,9 @@ impl Walk {
             Walk::Tiled { tile } => vec!["TILED".into(), define("TILE", tile)],
             Walk::Strips { rows, right } => vec![define("FEW", rows), define("RIGHT", right as u32)],
             Walk::Product { tile, left, right } => [vec![define("TILE", tile)], lies(left, right).into()].concat(),
+            Walk::Slim { rows, columns, left, right } => {
+                [vec![define("SLIM", rows), define("STRIP", columns)], lies(left, right).into()].concat()
+            }
             Walk::Halves { columns, left, right } => {
                 [vec![define("HALVES", columns)], lies(left, right).into()].concat()
             }

@@ -70,5 +70,6 @@ fn as_it_is(beside: &Kernel, domain: Vec<Dim>, dtype: DType, to: Operand) -> Ker
         stores: vec![Store { to, value: StmtId(1), scatter: None }],
         ops: vec![],
         asks: false,
+        heeds: false,
     }
 }

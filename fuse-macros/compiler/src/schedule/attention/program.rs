@@ -36,6 +36,7 @@ impl<'p> Program<'p> {
             stmts: vec![],
             stores: vec![],
             asks: false,
+            heeds: false,
             ops,
         };
         let inner = weights.written().collect();

@@ -65,8 +65,10 @@ impl TakenDown<'_> {
         let (events, counters) = tracing.traced();
         let events = with_further_turns(events);
         let graphs = self.call.program.mode.uses_graphs();
-        // The launches of a graph, and those that are repeated, find their memory where it was when the first of them started.
-        let at_once = graphs || nested(&events).is_some();
+        // The launches of a graph, and those that are repeated, find their memory where it was when the first of them started. What
+        // writes over an argument must not be followed by a request for memory that may fail.
+        let writes = self.call.program.plan.writes.iter().any(|write| write.on_gpu);
+        let at_once = graphs || writes || nested(&events).is_some();
         let map = Map::new(self.arguments, self.results, &events, at_once);
         let touches: Vec<Vec<Touch>> = events.iter().filter_map(|event| map.touches(event)).collect();
         let replay = if graphs { Replay::of(&touches, nested(&events)) } else { None };

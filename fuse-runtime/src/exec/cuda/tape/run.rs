@@ -163,7 +163,9 @@ impl Held<'_> {
         };
         if let Some(memory) = storage.as_cuda().filter(|_| outcome.written) {
             memory.note_call(number);
-            memory.note_may_fail(self.call.program.may_fault.then_some(number));
+            // An argument that is written over stays as it is where its call fails.
+            let is_own = outcome.at.is_some_and(|at| at.place as usize >= self.call.tensors.len());
+            memory.note_may_fail((is_own && self.call.program.may_fault).then_some(number));
         }
         let layout = Layout::with_offset(&outcome.layout, offset);
         RawTensor::from_storage(storage, outcome.dtype, layout, self.call.device)
