@@ -205,6 +205,11 @@ fn is_float<'a>(ident: &Ident, bounds: impl IntoIterator<Item = &'a TypeParamBou
 pub fn may_hold_tensor(arg: &FnArg) -> bool {
     match arg {
         FnArg::Receiver(_) => true,
-        FnArg::Typed(typed) => super::names::mentions(&typed.ty).iter().any(|name| name.text() == "Tensor"),
+        FnArg::Typed(typed) => speaks_of_tensors(&typed.ty),
     }
+}
+
+/// Whether a type or signature names `Tensor`.
+pub fn speaks_of_tensors(written: &impl quote::ToTokens) -> bool {
+    super::names::mentions(written).iter().any(|name| name.text() == "Tensor")
 }
