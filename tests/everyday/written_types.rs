@@ -2,6 +2,80 @@
 
 use super::*;
 
+#[compile]
+fn signed_differences(x: &Tensor<f32, 2>) -> (Tensor<f32, 2>, i64, isize, [i64; 2]) {
+    let [rows, columns] = x.dims();
+    let half = (rows as i64 - columns as i64) / 2;
+    let other = (rows as isize - columns as isize) / 2;
+    (x * half as f32, half, other, [rows as i64, half])
+}
+
+#[compile]
+fn signed_size(x: &Tensor<f32, 2>) -> i64 {
+    let y = x.relu();
+    y.size(0) as i64 - 5
+}
+
+#[compile]
+fn slice_by_signed_sizes(x: &Tensor<f32, 2>) -> (Tensor<f32, 2>, isize) {
+    let columns = x.size(1) as isize;
+    (x.slice(1, 0, columns - 1), columns)
+}
+
+#[compile]
+fn typed_turns(x: &Tensor<f32, 1>) -> Tensor<f32, 1> {
+    let mut y = x.clone();
+    for k in 0..3i32 {
+        y = y + (k - 1).abs() as f32;
+    }
+    for (i, k) in (1..4u8).enumerate() {
+        y = y * f32::from(k) + i as f32;
+    }
+    for k in (0..2i16).rev() {
+        y = y + f32::from(k);
+    }
+    y
+}
+
+#[compile]
+fn typed_elements(x: &Tensor<f32, 1>) -> Tensor<f32, 1> {
+    let mut y = x.clone();
+    for k in [0.5f32, 0.25] {
+        y = y * k.sqrt();
+    }
+    for (a, b) in [(1.0f32, 2usize), (-3.0, 4)] {
+        y = y + a.max(b.pow(2) as f32);
+    }
+    y
+}
+
+#[compile]
+fn divided_extent(x: &Tensor<f32, 1>, parts: usize) -> Tensor<f32, 1> {
+    let n = x.size(0);
+    x.narrow(0, 0, n / parts) * 2.0
+}
+
+#[test]
+fn types_that_are_written_are_kept() {
+    let wide = matrix(2, [1.0, -2.0, 0.5, 3.0, 0.25, -1.0, 2.0, 1.0, 0.0, 0.5]);
+    for m in [&wide, &wide.t()] {
+        same!(signed_differences(m));
+        same!(signed_size(m));
+        same!(slice_by_signed_sizes(m));
+    }
+    for x in &rows() {
+        same!(typed_turns(x));
+        same!(typed_elements(x));
+        same!(divided_extent(x, 2));
+    }
+}
+
+#[test]
+#[should_panic(expected = "attempt to divide by zero")]
+fn an_extent_divided_by_zero_panics() {
+    divided_extent(&row(&[1.0, 2.0]), 0);
+}
+
 #[compile(backend = "eager")]
 fn fails_op_by_op(x: &Tensor<f32, 1>, w: &Tensor<f32, 1>) -> Result<Tensor<f32, 1>, Box<dyn std::error::Error>> {
     Ok(x + w)

@@ -139,7 +139,7 @@ impl Hoister<'_, '_> {
                 *expr = parse_quote!(#tokens);
                 true
             }
-            Some(Value::Dim(dim)) => {
+            Some(Value::Dim(dim)) if !self.walker.is_other_integer(expr) => {
                 let tokens = self.walker.dim_tokens(&dim);
                 *expr = parse_quote!(#tokens);
                 true

@@ -4,6 +4,7 @@ use super::cont::{Cont, Outcome, Rest, expected_count};
 use super::eval::symbol;
 use super::names::{Name, as_ident, bound, mentions};
 use super::program::Step;
+use super::shape::is_index_type;
 use super::syntax::{is_compound, strip};
 use super::types::HostTy;
 use super::value::{TensorKey, Value, Var};
@@ -95,7 +96,7 @@ impl Walker<'_> {
         if let Item::Const(constant) = item
             && let Some(dim) = self.dim(&constant.expr)
         {
-            self.declare(Var::bound(&constant.ident, Value::Dim(dim), false));
+            self.declare_number(&constant.ident, dim, is_index_type(&constant.ty));
         }
         false
     }
