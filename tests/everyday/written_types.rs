@@ -50,9 +50,58 @@ fn typed_elements(x: &Tensor<f32, 1>) -> Tensor<f32, 1> {
 }
 
 #[compile]
+fn elements_that_are_changed(x: &Tensor<f32, 1>) -> (Tensor<f32, 1>, f32) {
+    let mut pair = (x.clone(), 1.0f32);
+    pair.0 += 1.0;
+    pair.1 += 2.0;
+    let mut list = [x.clone(), x * 2.0];
+    list[1] += &pair.0;
+    list[0] = &list[1] + x;
+    double(&mut list[0]);
+    list[1].copy_(x);
+    let (first, second): (&Tensor<f32, 1>, &Tensor<f32, 1>) = (&list[0], &list[1]);
+    (first + second, pair.1)
+}
+
+fn double(x: &mut Tensor<f32, 1>) {
+    *x *= 2.0;
+}
+
+#[compile]
+fn groups_that_are_printed(x: &Tensor<f32, 1>) -> (Tensor<f32, 1>, f32) {
+    #[derive(Debug)]
+    struct Layer<'a> {
+        a: &'a Tensor<f32, 1>,
+        b: Tensor<f32, 1>,
+        k: f32,
+    }
+    let layer = Layer { a: x, b: x * 2.0, k: 3.0 };
+    let pair = (x + 1.0, 2.0f32);
+    let both = (x - 1.0, x.exp());
+    log(format!("{layer:?} {pair:?} {both:?} {:?}", layer.a));
+    let Layer { b, k, .. } = layer;
+    let b: Tensor<f32, 1> = b;
+    let ((c, d), (e, f)) = (pair, both);
+    let k: f32 = k;
+    (b * k + c * d + e / f, k)
+}
+
+#[compile]
 fn divided_extent(x: &Tensor<f32, 1>, parts: usize) -> Tensor<f32, 1> {
     let n = x.size(0);
     x.narrow(0, 0, n / parts) * 2.0
+}
+
+#[compile]
+fn items_behind_their_use(x: &Tensor<f32, 1>, flag: bool) -> Tensor<f32, 1> {
+    let y: Tensor<f32, 1> = shifted(x);
+    let y = y * SCALE;
+    let z = if flag { y.exp() } else { y };
+    fn shifted(x: &Tensor<f32, 1>) -> Tensor<f32, 1> {
+        x + SCALE
+    }
+    const SCALE: f32 = 3.0;
+    z + SCALE
 }
 
 #[test]
@@ -66,6 +115,10 @@ fn types_that_are_written_are_kept() {
     for x in &rows() {
         same!(typed_turns(x));
         same!(typed_elements(x));
+        same!(elements_that_are_changed(x));
+        same!(groups_that_are_printed(x));
+        same!(items_behind_their_use(x, true));
+        same!(items_behind_their_use(x, false));
         same!(divided_extent(x, 2));
     }
 }

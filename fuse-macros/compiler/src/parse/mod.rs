@@ -163,7 +163,7 @@ impl Walker<'_> {
             true => vec![],
             false => {
                 let entry = self.parameters(function);
-                self.stmts(&function.block.stmts, &Cont::Return);
+                self.all_stmts(&function.block.stmts, &Cont::Return);
                 entry
             }
         };
