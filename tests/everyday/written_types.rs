@@ -50,6 +50,32 @@ fn typed_elements(x: &Tensor<f32, 1>) -> Tensor<f32, 1> {
 }
 
 #[compile]
+fn constructors_with_suffixes(x: &Tensor<f32, 2>) -> (Tensor<f32, 2>, Tensor<i64, 1>) {
+    let [rows, columns] = x.dims();
+    let steps = Tensor::arange(0i64, columns as i64, x.device());
+    let scale = (Tensor::arange(0.0f32, columns as f32, x.device()) * 0.5).exp();
+    let shift = Tensor::full([rows, 1], 2.0f32, x.device());
+    let angles = x * scale.unsqueeze(0) + shift;
+    (Tensor::cat([angles.cos(), angles.sin()], -1), steps + 1)
+}
+
+#[compile]
+fn constructors_of_other_places(x: &Tensor<f32, 1>, device: &Device, end: f32) -> Tensor<f32, 1> {
+    let y = x * Tensor::from_slice(&[1.0f32, 2.0, 3.0], [3], device) + Tensor::<f32, 1>::ones([3], device);
+    let table = Tensor::arange(0.0, end, device);
+    y + (Tensor::full([1], 0.5f32, device)).exp() + table.sum_all()
+}
+
+#[compile]
+fn numbers_read_from_tensors(x: &Tensor<f32, 2>) -> Tensor<f32, 2> {
+    let mean = x.mean_all().item();
+    let deviation = (x - mean).powi(2).mean_all().item().sqrt();
+    let scaled = if deviation > 0.0 { (x - mean) / deviation } else { x - mean };
+    let bound = scaled.max_all().item().min(1.0) * 2.0;
+    scaled.clamp(-bound, bound) * bound
+}
+
+#[compile]
 fn elements_that_are_changed(x: &Tensor<f32, 1>) -> (Tensor<f32, 1>, f32) {
     let mut pair = (x.clone(), 1.0f32);
     pair.0 += 1.0;
@@ -93,6 +119,18 @@ fn divided_extent(x: &Tensor<f32, 1>, parts: usize) -> Tensor<f32, 1> {
 }
 
 #[compile]
+fn generic_constants<T: Float>(x: &Tensor<T, 1>) -> (Tensor<T, 1>, Tensor<T, 1>) {
+    (x % T::from_f64(0.3) + x * T::from_f64(0.1), x * T::from_f64(-1.5) + T::from_f64(2.0))
+}
+
+#[compile]
+fn uploaded_elements(x: &Tensor<f32, 2>, at: &[i64]) -> Tensor<f32, 2> {
+    let index = Tensor::from_slice(&[*at.last().unwrap()], [1], x.device());
+    let y: Tensor<f32, 2> = x.index_select(0, &index);
+    y * 2.0
+}
+
+#[compile]
 fn items_behind_their_use(x: &Tensor<f32, 1>, flag: bool) -> Tensor<f32, 1> {
     let y: Tensor<f32, 1> = shifted(x);
     let y = y * SCALE;
@@ -104,6 +142,24 @@ fn items_behind_their_use(x: &Tensor<f32, 1>, flag: bool) -> Tensor<f32, 1> {
     z + SCALE
 }
 
+#[compile]
+fn rows_of_unknown_number(x: &Tensor<f32, 2>) -> Vec<Tensor<f32, 1>> {
+    let mut out = Vec::new();
+    for row in x.unbind(0) {
+        out.push(row.softmax(0));
+    }
+    let parts = x.unbind(1);
+    out.push(parts[0].clone());
+    out
+}
+
+#[compile]
+fn draws_of_two_places(x: &Tensor<f32, 1>) -> Tensor<f32, 1> {
+    let dropped = x.dropout(0.5, true);
+    let noise: Tensor<f32, 1> = Tensor::randn([3], device());
+    dropped + noise
+}
+
 #[test]
 fn types_that_are_written_are_kept() {
     let wide = matrix(2, [1.0, -2.0, 0.5, 3.0, 0.25, -1.0, 2.0, 1.0, 0.0, 0.5]);
@@ -111,15 +167,24 @@ fn types_that_are_written_are_kept() {
         same!(signed_differences(m));
         same!(signed_size(m));
         same!(slice_by_signed_sizes(m));
+        same!(constructors_with_suffixes(m));
+        same!(numbers_read_from_tensors(m));
+        same!(rows_of_unknown_number(m));
+        same!(uploaded_elements(m, &[0, 1]));
     }
     for x in &rows() {
         same!(typed_turns(x));
         same!(typed_elements(x));
+        same!(constructors_of_other_places(x, &device(), 4.0));
         same!(elements_that_are_changed(x));
         same!(groups_that_are_printed(x));
         same!(items_behind_their_use(x, true));
         same!(items_behind_their_use(x, false));
         same!(divided_extent(x, 2));
+        same!(generic_constants(x));
+        same!(generic_constants(&x.cast::<f64>()));
+        same!(generic_constants(&x.cast::<f16>()));
+        same!(generic_constants(&x.cast::<bf16>()));
     }
 }
 
@@ -127,6 +192,14 @@ fn types_that_are_written_are_kept() {
 #[should_panic(expected = "attempt to divide by zero")]
 fn an_extent_divided_by_zero_panics() {
     divided_extent(&row(&[1.0, 2.0]), 0);
+}
+
+#[test]
+fn draws_keep_their_order() {
+    use fuse_runtime::Generator;
+    let x = row(&[1.0, -2.0, 0.5]);
+    let compiled = Generator::new(5).scope(|| draws_of_two_places(&x).to_vec());
+    assert_eq!(compiled, Generator::new(5).scope(|| draws_of_two_places::eager(&x).to_vec()));
 }
 
 #[compile(backend = "eager")]
