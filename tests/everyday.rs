@@ -30,6 +30,8 @@ mod models;
 mod names;
 #[path = "everyday/values.rs"]
 mod values;
+#[path = "everyday/written_types.rs"]
+mod written_types;
 
 thread_local! {
     static LOG: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };

@@ -49,12 +49,14 @@ pub struct Fault {
     pub axis: Option<i64>,
     /// Whether the types of the Rust methods rule this out, so that rustc says it too.
     pub by_types: bool,
+    /// Whether it is none where the op runs by itself, with all extents known.
+    pub while_open: bool,
 }
 
 impl Fault {
     /// A fault that points at the call.
     pub fn new(message: impl Into<String>) -> Fault {
-        Fault { message: message.into(), help: None, operand: None, axis: None, by_types: false }
+        Fault { message: message.into(), help: None, operand: None, axis: None, by_types: false, while_open: false }
     }
 
     /// Adds a way out.
@@ -70,6 +72,11 @@ impl Fault {
     /// Points at an axis among the arguments.
     pub fn at_axis(self, axis: i64) -> Fault {
         Fault { axis: Some(axis), ..self }
+    }
+
+    /// Is none where all extents are known.
+    pub fn while_open(self) -> Fault {
+        Fault { while_open: true, ..self }
     }
 
     /// Leaves it to rustc where the operands have Rust types.

@@ -184,7 +184,8 @@ pub(super) const ROWS: &[OpInfo] = &[
                 Dim::Const(parts) => Ok(vec![ty; parts as usize]),
                 _ => Err(Fault::new(format!("`unbind` needs an extent of {{0}} that is known, axis {axis} is not"))
                     .help("write the extent as a number in `#[dims]`")
-                    .at_axis(attrs[0].int())),
+                    .at_axis(attrs[0].int())
+                    .while_open()),
             }
         },
         decompose: Some(|b, args, attrs| {

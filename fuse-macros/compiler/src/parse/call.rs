@@ -141,7 +141,7 @@ impl Walker<'_> {
             }
             Device => self.device(arg)?,
             _ => {
-                let attr = self.attribute(op, kind, arg)?;
+                let attr = self.attribute(op, kind, arg, call.dtype)?;
                 call.came_from(&attr, arg);
                 call.attrs.push(attr);
             }
@@ -155,7 +155,7 @@ impl Walker<'_> {
             other => other,
         };
         if let Expr::Array(array) = array {
-            return array.elems.iter().map(|elem| Ok((self.operand(elem)?, elem))).collect();
+            return array.elems.iter().map(|elem| Ok((self.tensor_operand(ParamKind::Tensor, elem)?, elem))).collect();
         }
         match self.eval(arg, &HostTy::Unknown)? {
             Value::Array(parts) => {
@@ -201,7 +201,7 @@ impl Walker<'_> {
         Err(Stop::at(BreakKind::ARGUMENT, arg, "the device is not that of a tensor of the graph"))
     }
 
-    fn attribute(&mut self, op: Op, kind: ParamKind, arg: &Expr) -> Eval<Attr> {
+    fn attribute(&mut self, op: Op, kind: ParamKind, arg: &Expr, dtype: Option<DType>) -> Eval<Attr> {
         let unknown = || {
             let reason = format!("`{}` needs `{}` at compile time", op.name, text(arg));
             Stop::at(BreakKind::ARGUMENT, arg, reason)
@@ -216,6 +216,10 @@ impl Walker<'_> {
             ParamKind::Dims => self.dim_list(arg)?.map(Attr::Dims).ok_or_else(unknown),
             ParamKind::Bound => match self.eval(arg, &HostTy::Unknown)? {
                 Value::Float(text) => text.parse().map(Attr::Float).map_err(|_| unknown()),
+                Value::Host(_) if dtype.is_some_and(DType::is_float) => match float_literal(arg) {
+                    Some(bound) => Ok(Attr::Float(bound)),
+                    None => Err(unknown()),
+                },
                 _ => Ok(Attr::Dim(self.size(arg)?)),
             },
             ParamKind::Bool => match self.eval(arg, &HostTy::Unknown)? {
@@ -256,6 +260,15 @@ impl Walker<'_> {
         }
         let Some(Value::Array(parts)) = self.shape_query(arg) else { return Ok(None) };
         Ok(parts.into_iter().map(|part| if let Value::Dim(dim) = part { Some(dim) } else { None }).collect())
+    }
+}
+
+/// A float that is written out with its type.
+fn float_literal(expr: &Expr) -> Option<f64> {
+    match strip(expr) {
+        Expr::Lit(syn::ExprLit { lit: syn::Lit::Float(float), .. }) => float.base10_parse().ok(),
+        Expr::Unary(syn::ExprUnary { op: syn::UnOp::Neg(_), expr, .. }) => float_literal(expr).map(|x| -x),
+        _ => None,
     }
 }
 

@@ -53,7 +53,8 @@ impl Walker<'_> {
             Expr::Tuple(tuple) => Ok(Value::Tuple(self.parts(&tuple.elems, expected)?)),
             Expr::Array(array) => {
                 let parts = self.parts(&array.elems, expected)?;
-                Ok(Value::Array(self.sizes(parts)))
+                let are_others = array.elems.iter().any(|elem| self.is_other_integer(elem));
+                Ok(Value::Array(if are_others { parts } else { self.sizes(parts) }))
             }
             Expr::Index(_) | Expr::Field(_) => self.projection(expr),
             Expr::Cast(_) => match self.dim(expr) {
@@ -208,6 +209,7 @@ impl Walker<'_> {
                 Ok(Value::Host(known)) => {
                     parts.push(self.capture(expr, if known == HostTy::Unknown { ty } else { known }))
                 }
+                Ok(Value::Dim(_)) if self.is_other_integer(expr) => parts.push(self.capture_number(expr)),
                 Ok(value) => {
                     self.flow.temps.extend(value.tensors());
                     parts.push(value);
@@ -234,8 +236,14 @@ impl Walker<'_> {
         parts.into_iter().map(&mut size).collect()
     }
 
+    /// An integer of another type than `usize` as the user's own expression, read now.
+    pub fn capture_number(&mut self, expr: &Expr) -> Value {
+        let number = self.without_queries(expr);
+        self.capture(&number, HostTy::Unknown)
+    }
+
     /// Reads a host expression now, for later.
-    fn capture(&mut self, expr: &Expr, ty: HostTy) -> Value {
+    pub fn capture(&mut self, expr: &Expr, ty: HostTy) -> Value {
         let value = self.host_tokens(expr);
         let local = self.fresh("h");
         self.flow.steps.push(super::program::Step::Capture { local: local.clone(), value });

@@ -4,9 +4,10 @@ use super::Walker;
 use super::flow::generated;
 use super::names::{Name, Names, as_ident, mentions};
 use super::program::Step;
-use super::syntax::{EXPRESSION_MACROS, SHAPE_QUERIES, has_effects, strip};
+use super::syntax::{EXPRESSION_MACROS, SAME_VALUE, SHAPE_QUERIES, has_effects, is_compound, strip};
 use super::types::HostTy;
 use super::value::{Home, TensorKey, Value};
+use crate::op::{self, Op};
 use quote::quote;
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
@@ -62,6 +63,11 @@ impl Walker<'_> {
         Queries(self).visit_expr_mut(&mut expr);
         expr
     }
+}
+
+/// Whether a method only reads what it is called on, if that is a tensor.
+fn is_read(method: &str) -> bool {
+    Op::find(method).is_some_and(|op| op.call != op::Call::Mutating) || SAME_VALUE.contains(&method)
 }
 
 /// Replaces shape queries by formulas.
@@ -139,7 +145,7 @@ impl Hoister<'_, '_> {
                 *expr = parse_quote!(#tokens);
                 true
             }
-            Some(Value::Dim(dim)) => {
+            Some(Value::Dim(dim)) if !self.walker.is_other_integer(expr) => {
                 let tokens = self.walker.dim_tokens(&dim);
                 *expr = parse_quote!(#tokens);
                 true
@@ -151,12 +157,20 @@ impl Hoister<'_, '_> {
     fn visit_parts(&mut self, expr: &mut Expr) {
         match expr {
             Expr::MethodCall(call) => {
-                self.visit(&mut call.receiver);
+                match is_read(&call.method.to_string()) {
+                    true => self.visit(&mut call.receiver),
+                    false => self.visit_receiver(&mut call.receiver),
+                }
                 call.args.iter_mut().for_each(|arg| self.visit(arg));
                 self.effects |= !["item", "to_vec"].iter().any(|read| call.method == read);
             }
             Expr::Call(call) => {
                 call.args.iter_mut().for_each(|arg| self.visit(arg));
+                self.effects = true;
+            }
+            Expr::Binary(binary) if is_compound(binary) => {
+                self.visit_place(&mut binary.left);
+                self.visit(&mut binary.right);
                 self.effects = true;
             }
             Expr::Binary(binary) => {
@@ -171,6 +185,7 @@ impl Hoister<'_, '_> {
             Expr::Unary(e) => self.visit(&mut e.expr),
             Expr::Paren(e) => self.visit(&mut e.expr),
             Expr::Group(e) => self.visit(&mut e.expr),
+            Expr::Reference(e) if e.mutability.is_some() => self.visit_place(&mut e.expr),
             Expr::Reference(e) => self.visit(&mut e.expr),
             Expr::Cast(e) => self.visit(&mut e.expr),
             Expr::Try(e) => self.visit(&mut e.expr),
@@ -185,6 +200,29 @@ impl Hoister<'_, '_> {
             Expr::Array(e) => e.elems.iter_mut().for_each(|elem| self.visit(elem)),
             Expr::Struct(e) => e.fields.iter_mut().for_each(|field| self.visit(&mut field.expr)),
             _ => self.effects = true,
+        }
+    }
+
+    /// What a method is called on may be written to, so a place stays one.
+    fn visit_receiver(&mut self, receiver: &mut Expr) {
+        match strip(receiver) {
+            Expr::Index(_) | Expr::Field(_) => self.visit_place(receiver),
+            _ => self.visit(receiver),
+        }
+    }
+
+    /// A place that is written to stays; what says which it is does not have to.
+    fn visit_place(&mut self, place: &mut Expr) {
+        match place {
+            Expr::Index(e) => {
+                self.visit_place(&mut e.expr);
+                self.visit(&mut e.index);
+            }
+            Expr::Field(e) => self.visit_place(&mut e.base),
+            Expr::Paren(e) => self.visit_place(&mut e.expr),
+            Expr::Group(e) => self.visit_place(&mut e.expr),
+            Expr::Path(_) => {}
+            other => self.visit_parts(other),
         }
     }
 

@@ -7,8 +7,8 @@ use super::eval::text;
 use super::names::{Names, mentions};
 use super::program::Step;
 use super::region::joint;
-use super::syntax::{Jumps, assigned, diverges, has_effects, strip};
-use super::types::HostTy;
+use super::syntax::{Jumps, assigned, diverges, has_effects, is_comparison, of_scalars, strip};
+use super::types::{HostTy, TensorTy};
 use super::value::{Maker, Value};
 use crate::diag::BreakKind;
 use proc_macro2::TokenStream;
@@ -55,7 +55,7 @@ impl Walker<'_> {
     }
 
     /// Whether random draws, ops that may fail or writes to `&mut` tensors are still to come about.
-    fn has_open_effects(&self) -> bool {
+    pub fn has_open_effects(&self) -> bool {
         self.flow.pending.effects || self.flow.vars.iter().any(|var| var.exclusive && var.dirty)
     }
 
@@ -102,7 +102,7 @@ impl Walker<'_> {
     }
 
     /// The type of what host code reads: `x.item()` gives an element, `parts[i]` one of equal parts.
-    fn read_type(&mut self, expr: &Expr) -> HostTy {
+    pub fn read_type(&mut self, expr: &Expr) -> HostTy {
         match strip(expr) {
             Expr::Reference(reference) if reference.mutability.is_none() => match self.read_type(&reference.expr) {
                 HostTy::Unknown => HostTy::Unknown,
@@ -115,10 +115,31 @@ impl Walker<'_> {
             },
             Expr::MethodCall(call) => match call.method.to_string().as_str() {
                 "item" => self.element_type_of(&call.receiver),
+                "unbind" => self.peek(&call.receiver, |w, value| match value {
+                    Value::Tensor { key, .. } => {
+                        let whole = w.tensor(key).tensor_ty();
+                        let part = TensorTy { rank: whole.rank.saturating_sub(1), ..whole };
+                        HostTy::List(Box::new(HostTy::Tensor(part)))
+                    }
+                    _ => HostTy::Unknown,
+                }),
                 "to_vec" => HostTy::List(Box::new(self.element_type_of(&call.receiver))),
                 "clone" => self.read_type(&call.receiver).behind_refs().clone(),
+                method if of_scalars(method) => match self.read_type(&call.receiver) {
+                    number @ HostTy::Scalar(_) => number,
+                    _ => HostTy::Unknown,
+                },
                 _ => HostTy::Unknown,
             },
+            Expr::Cast(cast) => self.generics.dtype(&cast.ty).map_or(HostTy::Unknown, HostTy::Scalar),
+            Expr::Unary(unary) => self.read_type(&unary.expr),
+            Expr::Binary(binary) if !is_comparison(&binary.op) => {
+                let number = |ty: &HostTy| matches!(ty, HostTy::Scalar(_));
+                [self.read_type(&binary.left), self.read_type(&binary.right)]
+                    .into_iter()
+                    .find(number)
+                    .unwrap_or(HostTy::Unknown)
+            }
             _ => HostTy::Unknown,
         }
     }

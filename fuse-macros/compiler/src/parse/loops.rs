@@ -81,6 +81,10 @@ impl Walker<'_> {
     /// The type of an element of a host list whose type the signature tells.
     fn element_type(&mut self, expr: &Expr) -> Option<HostTy> {
         match strip(expr) {
+            Expr::MethodCall(call) if call.method == "unbind" => match self.read_type(expr) {
+                HostTy::List(part) => Some(*part),
+                _ => None,
+            },
             Expr::MethodCall(call) => {
                 let inner = self.element_type(&call.receiver)?;
                 match (call.method.to_string().as_str(), call.args.first()) {

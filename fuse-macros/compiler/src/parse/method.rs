@@ -3,11 +3,12 @@
 use super::Walker;
 use super::closure::differentiation;
 use super::eval::{Eval, Stop, text};
+use super::names::{Name, as_ident};
 use super::syntax::{FORMAT_MACROS, SAME_VALUE, only_of_tensors, strip};
 use super::types::{HostTy, TensorTy};
 use super::value::{Maker, Value};
 use crate::diag::BreakKind;
-use crate::op::{self, Class, Op};
+use crate::op::{self, Class, Op, OpEffect, ParamKind};
 use crate::types::DType;
 use quote::ToTokens;
 use syn::punctuated::Punctuated;
@@ -20,7 +21,8 @@ impl Walker<'_> {
             return Ok(value);
         }
         let name = call.method.to_string();
-        let receiver = match self.eval(&call.receiver, &HostTy::Unknown)? {
+        let receiver = self.eval(&call.receiver, &HostTy::Unknown)?;
+        let receiver = match self.made(&call.receiver, receiver) {
             Value::Tensor { key, .. } => key,
             Value::Poison => return Ok(Value::Poison),
             Value::Host(_) | Value::Captured(..) if only_of_tensors(&name) => {
@@ -78,16 +80,23 @@ impl Walker<'_> {
         {
             return self.differentiated(whole, params, function);
         }
-        if let Some((op, type_arg)) = self.associated(&call.func)
-            && op.class != Class::Host
-        {
-            let args = call.args.iter().collect();
-            let type_arg = type_arg.or_else(|| tensor_dtype(expected));
-            let count = self.expected_count;
-            return match self.named_op(op, whole, None, args, type_arg, count) {
-                // A constructor that a graph cannot hold reads no tensors: it runs in its place.
-                Err(Stop::Break(..)) if !self.mentions_tensor(whole) => {
-                    Ok(Value::Host(made_type(call, type_arg, expected)))
+        if let Some((op, type_arg)) = self.associated(&call.func) {
+            let type_arg = type_arg.or_else(|| tensor_dtype(expected)).or_else(|| self.dtype_of_values(op, call));
+            let draws = op.effect == OpEffect::Rng;
+            let made = match op.class {
+                Class::Host => Err(host_read(whole, op)),
+                _ => self.named_op(op, whole, None, call.args.iter().collect(), type_arg, self.expected_count),
+            };
+            return match made {
+                // A constructor that a graph cannot hold reads no tensors: it runs in its place, a draw in its turn.
+                Err(Stop::Break(..)) if !self.mentions_tensor(whole) && !(draws && self.has_open_effects()) => {
+                    let ty = self.made_type(op, call, type_arg, expected);
+                    // What a list is uploaded as is often told by what its elements are.
+                    let is_guess = op.class == Class::Host && ty == HostTy::AnyRank;
+                    Ok(Value::Host(if is_guess { HostTy::Unknown } else { ty }))
+                }
+                Err(Stop::Break(..)) if op.class == Class::Host => {
+                    self.host_or(whole, BreakKind::CALL, &call.func, "is code that fuse cannot see into")
                 }
                 other => other,
             };
@@ -125,6 +134,56 @@ impl Walker<'_> {
         Some((op, type_arg))
     }
 
+    /// The element type that the values a constructor takes are written with.
+    fn dtype_of_values(&self, op: Op, call: &ExprCall) -> Option<DType> {
+        let takes_list = op.class == Class::Host;
+        let is_value = |kind: ParamKind| matches!(kind, ParamKind::Scalar | ParamKind::Bound);
+        let values = call.args.iter().enumerate().filter(|(k, _)| match takes_list {
+            true => *k == 0,
+            false => op.params.get(*k).is_some_and(|param| is_value(param.kind)),
+        });
+        values.map(|(_, arg)| arg).find_map(|arg| match (self.generics.literal_dtype(arg), as_ident(strip(arg))) {
+            (None, Some(ident)) => match self.var(&Name::of(ident)).map(|var| &var.value) {
+                Some(Value::Host(HostTy::Scalar(dtype))) => Some(*dtype),
+                Some(Value::Host(ty)) => match ty.behind_refs() {
+                    HostTy::List(elem) => match elem.behind_refs() {
+                        HostTy::Scalar(dtype) => Some(*dtype),
+                        _ => None,
+                    },
+                    _ => None,
+                },
+                _ => None,
+            },
+            (dtype, _) => dtype,
+        })
+    }
+
+    /// The type of a constructor's result: its rank is written in the type, the op's own, or that of the list of extents.
+    fn made_type(&self, op: Op, call: &ExprCall, dtype: Option<DType>, expected: &HostTy) -> HostTy {
+        let extents = || match call.args.iter().nth(usize::from(op.class == Class::Host)).map(strip) {
+            Some(Expr::Array(extents)) => Some(extents.elems.len()),
+            _ => None,
+        };
+        let rank = match (expected.behind_refs(), op.params.first().map(|param| param.kind)) {
+            (HostTy::Tensor(tensor), _) => Some(tensor.rank),
+            (_, Some(ParamKind::Bound)) => Some(1),
+            (_, Some(ParamKind::Dim)) => Some(2),
+            _ => extents().or_else(|| written_rank(&call.func)),
+        };
+        match (dtype, rank) {
+            (Some(dtype), Some(rank)) => HostTy::Tensor(TensorTy { dtype, rank }),
+            _ => HostTy::AnyRank,
+        }
+    }
+
+    /// A tensor of known type that an expression in the middle of another makes on the host: it is made now.
+    pub fn made(&mut self, expr: &Expr, value: Value) -> Value {
+        match value {
+            Value::Host(ty @ HostTy::Tensor(_)) if matches!(strip(expr), Expr::Call(_)) => self.capture(expr, ty),
+            value => value,
+        }
+    }
+
     /// `T::from_f64(2.0)` of a generic element type.
     fn float_constant(&mut self, call: &ExprCall) -> Option<Value> {
         let Expr::Path(path) = strip(&call.func) else { return None };
@@ -134,7 +193,8 @@ impl Walker<'_> {
             return None;
         }
         match self.eval(&call.args[0], &HostTy::Unknown) {
-            Ok(value @ Value::Float(_)) => Some(value),
+            // Any other is rounded to what the type turns out to be.
+            Ok(Value::Float(text)) if text.parse().is_ok_and(is_exact_in_all) => Some(Value::Float(text)),
             _ => None,
         }
     }
@@ -174,16 +234,23 @@ fn is_wrapper(func: &Expr) -> bool {
     }
 }
 
-/// The type of a constructor's result: its rank may be that of the list of extents.
-fn made_type(call: &ExprCall, dtype: Option<DType>, expected: &HostTy) -> HostTy {
-    let rank = match (expected.behind_refs(), call.args.first().map(strip)) {
-        (HostTy::Tensor(tensor), _) => Some(tensor.rank),
-        (_, Some(Expr::Array(extents))) => Some(extents.elems.len()),
+/// Whether every type of floats has this number: `bf16` keeps 7 bits of a fraction, `f16` the least exponents.
+fn is_exact_in_all(number: f64) -> bool {
+    let in_range = (2f64.powi(-14)..=65504.0).contains(&number.abs());
+    number == 0.0 || (in_range && number.to_bits().trailing_zeros() >= 52 - 7)
+}
+
+/// The rank in `Tensor::<f32, 2>::zeros`.
+fn written_rank(func: &Expr) -> Option<usize> {
+    let Expr::Path(path) = strip(func) else { return None };
+    let tensor = path.path.segments.iter().rev().nth(1)?;
+    let syn::PathArguments::AngleBracketed(list) = &tensor.arguments else { return None };
+    match list.args.iter().nth(1)? {
+        syn::GenericArgument::Const(Expr::Lit(literal)) => match &literal.lit {
+            syn::Lit::Int(rank) => rank.base10_parse().ok(),
+            _ => None,
+        },
         _ => None,
-    };
-    match (dtype, rank) {
-        (Some(dtype), Some(rank)) => HostTy::Tensor(TensorTy { dtype, rank }),
-        _ => HostTy::AnyRank,
     }
 }
 

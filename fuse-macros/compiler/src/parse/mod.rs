@@ -42,7 +42,7 @@ mod value;
 pub use entry::parameter_name;
 pub use options::{option_name, options};
 pub use program::{Branch, DimAt, Entry, Joined, Launch, Loop, Out, Piece, Program, Size, State, Step};
-pub use types::{GenericNames, HostTy, TensorTy, may_hold_tensor};
+pub use types::{GenericNames, HostTy, TensorTy, may_hold_tensor, speaks_of_tensors};
 
 use crate::diag::{BreakKind, Diagnostics};
 use crate::graph::Graph;
@@ -163,7 +163,7 @@ impl Walker<'_> {
             true => vec![],
             false => {
                 let entry = self.parameters(function);
-                self.stmts(&function.block.stmts, &Cont::Return);
+                self.all_stmts(&function.block.stmts, &Cont::Return);
                 entry
             }
         };

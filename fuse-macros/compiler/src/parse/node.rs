@@ -44,6 +44,10 @@ impl Walker<'_> {
                 }
             }
             Err(fault) if fault.by_types => Err(Stop::Silent),
+            Err(fault) if fault.while_open => {
+                let reason = format!("how many parts `{}` gives is not known here", op.name);
+                Err(Stop::at(BreakKind::ARGUMENT, whole, reason))
+            }
             Err(fault) => {
                 self.report_fault(fault, &call);
                 Ok(Value::Poison)

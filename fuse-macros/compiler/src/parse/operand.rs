@@ -57,6 +57,14 @@ impl Constant {
     }
 }
 
+/// What an expression borrows, or itself.
+fn plain(expr: &Expr) -> &Expr {
+    match strip(expr) {
+        Expr::Reference(reference) => plain(&reference.expr),
+        other => other,
+    }
+}
+
 impl Walker<'_> {
     /// An operand: a tensor, a constant, a formula, or a host scalar that is read now.
     pub fn operand(&mut self, expr: &Expr) -> Eval<Operand> {
@@ -68,7 +76,7 @@ impl Walker<'_> {
             }
             return Ok(Operand::Scalar(self.launch_reads(expr)));
         }
-        match self.eval(expr, &HostTy::Unknown) {
+        match self.eval(expr, &HostTy::Unknown).map(|value| self.made(plain(expr), value)) {
             Ok(Value::Tensor { key, .. }) => Ok(Operand::Tensor(key)),
             Ok(Value::Float(text)) => Ok(Operand::Constant(Constant::Float(text))),
             Ok(Value::Bool(flag)) => Ok(Operand::Constant(Constant::Bool(flag))),

@@ -6,7 +6,7 @@ use super::eval::Stop;
 use super::flow::Saved;
 use super::names::{Name, Names, mentions};
 use super::program::Step;
-use super::syntax::diverges;
+use super::syntax::{diverges, single_binding};
 use super::value::Value;
 use proc_macro2::Ident;
 use quote::quote;
@@ -52,6 +52,9 @@ impl Walker<'_> {
             Ok(Value::Host(ty)) => {
                 let code = self.host_code(expr, ty, cont);
                 Some(Outcome::Host(code))
+            }
+            Ok(Value::Dim(_)) if !matches!(cont, Cont::Let(..)) && self.is_other_integer(expr) => {
+                Some(Outcome::Value(self.capture_number(expr)))
             }
             Ok(value) => Some(Outcome::Value(value)),
             Err(Stop::Silent) => {
@@ -115,8 +118,14 @@ impl Walker<'_> {
             self.sync(&mentions(&init), &Names::new());
             self.shadow(&local.pat);
             let (attrs, pat) = (&local.attrs, &local.pat);
+            let is_other = self.is_other_integer(expr);
             self.flow.steps.push(Step::Host(quote!(#(#attrs)* let #pat = #init;)));
-            return self.bind_numbers(pat, value);
+            return match (is_other, single_binding(pat), value) {
+                (true, Some(binding), Value::Dim(dim)) if binding.mutability.is_none() => {
+                    self.declare_number(&binding.ident, dim, false)
+                }
+                (_, _, value) => self.bind_numbers(pat, value),
+            };
         }
         self.apply_outcome(cont, Outcome::Value(value));
     }

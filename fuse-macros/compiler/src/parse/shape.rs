@@ -6,10 +6,10 @@ use super::names::Name;
 use super::program::Step;
 use super::syntax::strip;
 use super::types::HostTy;
-use super::value::Value;
+use super::value::{Value, Var};
 use crate::types::{Dim, Sym};
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{BinOp, Expr, ExprBinary, ExprCast, ExprLit, Lit, Type, UnOp};
 
 /// A symbol of the function: the extent of a tensor, or a host integer.
@@ -50,7 +50,7 @@ impl Walker<'_> {
     /// A formula as a host integer.
     pub fn dim_tokens(&mut self, dim: &Dim) -> TokenStream {
         match dim {
-            Dim::Const(k) if *k >= 0 => {
+            Dim::Const(k) => {
                 let literal = proc_macro2::Literal::i64_unsuffixed(*k);
                 quote!(#literal)
             }
@@ -111,7 +111,7 @@ impl Walker<'_> {
                 inner.as_const().map(|k| Dim::Const(-k))
             }
             Expr::Binary(binary) => self.dim_binary(binary),
-            Expr::Cast(ExprCast { expr, ty, .. }) if is_index_type(ty) => self.dim(expr),
+            Expr::Cast(ExprCast { expr, ty, .. }) if is_wide_integer(ty) => self.dim(expr),
             Expr::Path(_) => self.dim_path(expr),
             Expr::MethodCall(_) | Expr::Index(_) | Expr::Field(_) => match self.shape_query(expr)? {
                 Value::Dim(dim) => Some(dim),
@@ -136,10 +136,22 @@ impl Walker<'_> {
             (None, Some(right)) => (self.host_dim(&binary.left)?, right),
             (None, None) => return None,
         };
-        // A division by zero panics on the host, and constants with a sign divide differently there.
+        // A division by zero panics on the host, and numbers with a sign divide differently there.
         let is_division = matches!(binary.op, BinOp::Div(_));
-        let differs = right == Dim::Const(0) || [&left, &right].iter().any(|dim| dim.as_const().is_some_and(|k| k < 0));
+        let is_signed = [&binary.left, &binary.right].iter().any(|side| self.is_other_integer(side));
+        let is_negative = [&left, &right].iter().any(|dim| dim.as_const().is_some_and(|k| k < 0));
+        let differs = right == Dim::Const(0) || is_signed || is_negative;
+        if is_division && !differs && right.as_const().is_none() {
+            self.divide_by(&right, &binary.right);
+        }
         (!is_division || !differs).then(|| build(left, right))
+    }
+
+    /// Where a divisor is known only at run time, the host divides by it once, for the panic that 0 means.
+    fn divide_by(&mut self, divisor: &Dim, at: &Expr) {
+        let divisor = self.dim_i64(divisor);
+        let span = at.to_token_stream().into_iter().next().map_or_else(Span::mixed_site, |first| first.span());
+        self.flow.steps.push(Step::Host(quote_spanned!(span=> let _ = 1i64 / #divisor;)));
     }
 
     fn dim_path(&mut self, expr: &Expr) -> Option<Dim> {
@@ -148,6 +160,9 @@ impl Walker<'_> {
             return self.const_param(ident);
         };
         let var = &self.flow.vars[index];
+        if let Some(dim) = &var.formula {
+            return Some(dim.clone());
+        }
         match &var.value {
             Value::Dim(dim) => Some(dim.clone()),
             Value::Host(HostTy::Size) => {
@@ -163,6 +178,27 @@ impl Walker<'_> {
             }
             _ => None,
         }
+    }
+
+    /// Whether a formula stands for an integer that is written as one of another type than `usize`.
+    pub fn is_other_integer(&self, expr: &Expr) -> bool {
+        match strip(expr) {
+            Expr::Cast(cast) => !is_index_type(&cast.ty),
+            Expr::Lit(ExprLit { lit: Lit::Int(int), .. }) => !["", "usize"].contains(&int.suffix()),
+            Expr::Unary(unary) => self.is_other_integer(&unary.expr),
+            Expr::Binary(binary) => self.is_other_integer(&binary.left) || self.is_other_integer(&binary.right),
+            other => super::names::as_ident(other)
+                .and_then(|ident| self.var(&Name::of(ident)))
+                .is_some_and(|var| var.formula.is_some()),
+        }
+    }
+
+    /// An integer that is a variable of the emitted code, too.
+    pub fn declare_number(&mut self, ident: &Ident, dim: Dim, is_index: bool) {
+        self.declare(match is_index {
+            true => Var::bound(ident, Value::Dim(dim), false),
+            false => Var { formula: Some(dim), ..Var::bound(ident, Value::Host(HostTy::Unknown), false) },
+        });
     }
 
     /// A host integer in a variable or field, read now. One that nothing can change is read once.
@@ -258,6 +294,12 @@ impl Walker<'_> {
     }
 }
 
-fn is_index_type(ty: &Type) -> bool {
+/// `usize`, the type of extents.
+pub fn is_index_type(ty: &Type) -> bool {
+    matches!(ty, Type::Path(path) if path.path.is_ident("usize"))
+}
+
+/// A type that every extent fits in.
+fn is_wide_integer(ty: &Type) -> bool {
     matches!(ty, Type::Path(path) if ["usize", "isize", "i64", "u64"].iter().any(|name| path.path.is_ident(name)))
 }

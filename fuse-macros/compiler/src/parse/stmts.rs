@@ -4,6 +4,7 @@ use super::cont::{Cont, Outcome, Rest, expected_count};
 use super::eval::symbol;
 use super::names::{Name, as_ident, bound, mentions};
 use super::program::Step;
+use super::shape::is_index_type;
 use super::syntax::{is_compound, strip};
 use super::types::HostTy;
 use super::value::{TensorKey, Value, Var};
@@ -18,7 +19,18 @@ impl Walker<'_> {
     /// Walks a block in place, and goes on with `cont` and its value.
     pub fn block(&mut self, block: &Block, cont: &Cont) {
         let scope = Cont::Scope(self.flow.vars.len(), cont);
-        self.stmts(&block.stmts, &scope);
+        self.all_stmts(&block.stmts, &scope);
+    }
+
+    /// Walks all statements of a block. Its items come first: they are visible before they are declared, and what is
+    /// emitted behind a branch may stand in blocks of its own.
+    pub fn all_stmts(&mut self, stmts: &[Stmt], cont: &Cont) {
+        for stmt in stmts {
+            if let Stmt::Item(item) = stmt {
+                self.item(item);
+            }
+        }
+        self.stmts(stmts, cont);
     }
 
     /// Walks statements, and goes on with `cont` and the value of the last.
@@ -30,7 +42,7 @@ impl Walker<'_> {
             let after = Rest { stmts: rest, next: cont };
             let done = match stmt {
                 Stmt::Local(local) => self.local(local, after),
-                Stmt::Item(item) => self.item(item),
+                Stmt::Item(_) => false,
                 Stmt::Expr(expr, None) if rest.is_empty() => {
                     self.deliver(expr, cont);
                     return;
@@ -90,14 +102,13 @@ impl Walker<'_> {
         self.bind_typed(&local.pat, &ty.unwrap_or(HostTy::Unknown), reads);
     }
 
-    fn item(&mut self, item: &Item) -> bool {
+    fn item(&mut self, item: &Item) {
         self.flow.steps.push(Step::Host(item.to_token_stream()));
         if let Item::Const(constant) = item
             && let Some(dim) = self.dim(&constant.expr)
         {
-            self.declare(Var::bound(&constant.ident, Value::Dim(dim), false));
+            self.declare_number(&constant.ident, dim, is_index_type(&constant.ty));
         }
-        false
     }
 
     /// Walks an expression statement; true if what comes after was walked too.

@@ -49,7 +49,9 @@ impl Walker<'_> {
         }
         let value = match &var.source {
             Some(source) if !var.bound => source.clone(),
-            _ => self.moved_tokens(&var.value),
+            // The parts of a group stay values of their own.
+            _ if matches!(var.value, Value::Tensor { .. }) => self.moved_tokens(&var.value),
+            _ => self.value_tokens(&var.value),
         };
         self.protect(&var.name);
         let ident = &var.ident;

@@ -11,6 +11,14 @@ use syn::{Expr, ExprAssign, ExprBinary, ExprReference, Lifetime, Local, Pat, Stm
 pub const SHAPE_QUERIES: &[&str] =
     &["dims", "size", "numel", "device", "rank", "dtype", "len", "is_empty", "is_some", "is_none"];
 
+/// Methods of numbers that give a number of the same type.
+#[rustfmt::skip]
+const OF_SCALARS: &[&str] = &[
+    "abs", "sqrt", "cbrt", "exp", "exp2", "exp_m1", "ln", "ln_1p", "log2", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh",
+    "floor", "ceil", "round", "trunc", "fract", "signum", "recip", "powi", "powf", "pow", "min", "max", "clamp", "mul_add",
+    "rem_euclid", "div_euclid", "hypot", "atan2", "to_radians", "to_degrees",
+];
+
 /// Methods that give the same value.
 pub const SAME_VALUE: &[&str] = &["clone", "to_owned", "contiguous"];
 
@@ -259,6 +267,17 @@ pub fn is_compound(binary: &ExprBinary) -> bool {
             | ShlAssign(_)
             | ShrAssign(_)
     )
+}
+
+/// Methods of a number that give one of the same type.
+pub fn of_scalars(method: &str) -> bool {
+    OF_SCALARS.contains(&method)
+}
+
+/// Whether an operator gives a bool.
+pub fn is_comparison(op: &syn::BinOp) -> bool {
+    use syn::BinOp::{And, Eq, Ge, Gt, Le, Lt, Ne, Or};
+    matches!(op, And(_) | Eq(_) | Ge(_) | Gt(_) | Le(_) | Lt(_) | Ne(_) | Or(_))
 }
 
 /// Methods that compute a number, a shape or a tensor, and whose result has nothing to drop that anybody sees.

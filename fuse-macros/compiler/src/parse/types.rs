@@ -76,6 +76,29 @@ impl GenericNames {
         generic.map(|n| DType::Param(n as u8)).or_else(|| DType::ALL.into_iter().find(|dtype| *ident == dtype.name()))
     }
 
+    /// The element type that a number has as it is written: `0.5f32`, `n as f32`, `f32::MAX`.
+    pub fn literal_dtype(&self, expr: &Expr) -> Option<DType> {
+        let named = |name: &str| DType::ALL.into_iter().find(|dtype| dtype.name() == name);
+        match super::syntax::strip(expr) {
+            Expr::Lit(ExprLit { lit: Lit::Float(float), .. }) => named(float.suffix()),
+            Expr::Lit(ExprLit { lit: Lit::Int(int), .. }) => named(int.suffix()),
+            Expr::Lit(ExprLit { lit: Lit::Bool(_), .. }) => Some(DType::Bool),
+            Expr::Cast(cast) => self.dtype(&cast.ty),
+            Expr::Unary(unary) => self.literal_dtype(&unary.expr),
+            Expr::Binary(binary) => self.literal_dtype(&binary.left).or_else(|| self.literal_dtype(&binary.right)),
+            Expr::Reference(reference) => self.literal_dtype(&reference.expr),
+            Expr::Array(array) => array.elems.iter().find_map(|elem| self.literal_dtype(elem)),
+            Expr::Repeat(repeat) => self.literal_dtype(&repeat.expr),
+            Expr::Call(call) => self.literal_dtype(&call.func),
+            // Of `f32::MAX` and `f16::from_f32` the first part is a type.
+            Expr::Path(path) if path.path.segments.len() == 2 => {
+                let ty = path.path.segments[0].ident.clone();
+                self.dtype(&syn::parse_quote!(#ty))
+            }
+            _ => None,
+        }
+    }
+
     /// Reads a type.
     pub fn host_ty(&self, ty: &Type) -> HostTy {
         match strip(ty) {
@@ -205,6 +228,11 @@ fn is_float<'a>(ident: &Ident, bounds: impl IntoIterator<Item = &'a TypeParamBou
 pub fn may_hold_tensor(arg: &FnArg) -> bool {
     match arg {
         FnArg::Receiver(_) => true,
-        FnArg::Typed(typed) => super::names::mentions(&typed.ty).iter().any(|name| name.text() == "Tensor"),
+        FnArg::Typed(typed) => speaks_of_tensors(&typed.ty),
     }
+}
+
+/// Whether a type or signature names `Tensor`.
+pub fn speaks_of_tensors(written: &impl quote::ToTokens) -> bool {
+    super::names::mentions(written).iter().any(|name| name.text() == "Tensor")
 }

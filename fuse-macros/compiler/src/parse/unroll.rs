@@ -4,9 +4,12 @@ use super::Walker;
 use super::cont::{Cont, Outcome};
 use super::names::{Name, Names, bound, free, mentions};
 use super::syntax::{Jumps, is_flat, strip};
+use super::types::HostTy;
 use super::value::Value;
 use crate::types::Dim;
-use syn::{Block, Expr, ExprForLoop, Lifetime, Pat, RangeLimits, Stmt};
+use proc_macro2::Literal;
+use quote::{format_ident, quote};
+use syn::{Block, Expr, ExprForLoop, Lifetime, Lit, LitFloat, LitInt, Pat, RangeLimits, Stmt};
 
 /// The most iterations a loop is unrolled to.
 const MAX_TURNS: usize = 64;
@@ -46,8 +49,14 @@ impl Walker<'_> {
                 let start = self.dim(range.start.as_ref()?)?.as_const()?;
                 let end = self.dim(range.end.as_ref()?)?.as_const()?;
                 let end = if matches!(range.limits, RangeLimits::Closed(_)) { end + 1 } else { end };
-                (end - start <= MAX_TURNS as i64)
-                    .then(|| (start..end).map(|k| Value::Dim(Dim::Const(k))).collect::<Vec<_>>())
+                if end - start > MAX_TURNS as i64 {
+                    return None;
+                }
+                let bounds = [range.start.as_deref()?, range.end.as_deref()?];
+                match bounds.iter().find(|bound| self.is_other_integer(bound)) {
+                    Some(bound) => (start..end).map(|k| self.capture_like(k, bound)).collect(),
+                    None => Some((start..end).map(|k| Value::Dim(Dim::Const(k))).collect()),
+                }
             }
             Expr::MethodCall(call) if call.args.is_empty() => {
                 let items = self.elements(&call.receiver)?;
@@ -69,12 +78,38 @@ impl Walker<'_> {
             Expr::Reference(reference) => {
                 Some(self.elements(&reference.expr)?.into_iter().map(Value::borrowed).collect())
             }
-            Expr::Array(_) | Expr::Path(_) => match self.attempt(expr)? {
-                Value::Array(items) => Some(items),
-                _ => None,
-            },
+            Expr::Array(array) => {
+                let mut array = array.clone();
+                write_suffixes(array.elems.iter_mut().collect());
+                self.elements_of(&Expr::Array(array))
+            }
+            Expr::Path(_) => self.elements_of(expr),
             _ => None,
         }
+    }
+
+    fn elements_of(&mut self, array: &Expr) -> Option<Vec<Value>> {
+        match self.attempt(array)? {
+            Value::Array(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// A turn of a loop over integers of the type that a bound of it is written in.
+    fn capture_like(&mut self, turn: i64, bound: &Expr) -> Option<Value> {
+        let turn = Literal::i64_unsuffixed(turn);
+        let typed = match strip(bound) {
+            Expr::Cast(cast) => {
+                let ty = &cast.ty;
+                quote!((#turn) as #ty)
+            }
+            Expr::Lit(syn::ExprLit { lit: Lit::Int(int), .. }) => {
+                let ty = format_ident!("{}", int.suffix());
+                quote!((#turn) as #ty)
+            }
+            _ => return None,
+        };
+        Some(self.capture(&Expr::Verbatim(typed), HostTy::Unknown))
     }
 
     /// One iteration of an unrolled loop, or what comes after the last.
@@ -108,6 +143,47 @@ impl Walker<'_> {
             Some(_) => "the loop's body has host bindings or jumps of its own".to_owned(),
             None => "how often the loop runs is known only at run time".to_owned(),
         }
+    }
+}
+
+/// Numbers of one array have one type: a suffix that one of them has is written to all, in tuples place by place.
+fn write_suffixes(mut elems: Vec<&mut Expr>) {
+    let arity = match elems.first().map(|elem| strip(elem)) {
+        Some(Expr::Tuple(tuple)) => Some(tuple.elems.len()),
+        _ => None,
+    };
+    for place in 0..arity.unwrap_or(0) {
+        let column = elems.iter_mut().filter_map(|elem| match elem {
+            Expr::Tuple(tuple) => tuple.elems.iter_mut().nth(place),
+            _ => None,
+        });
+        write_suffixes(column.collect());
+    }
+    let suffixes = elems.iter_mut().filter_map(|elem| match number(elem)? {
+        Lit::Float(float) => Some(float.suffix().to_owned()),
+        Lit::Int(int) => Some(int.suffix().to_owned()),
+        _ => None,
+    });
+    let Some(suffix) = { suffixes }.find(|suffix| !suffix.is_empty()) else { return };
+    for literal in elems.into_iter().filter_map(number) {
+        match literal {
+            Lit::Float(float) if float.suffix().is_empty() => {
+                *float = LitFloat::new(&format!("{}{suffix}", float.base10_digits()), float.span());
+            }
+            Lit::Int(int) if int.suffix().is_empty() => {
+                *int = LitInt::new(&format!("{}{suffix}", int.base10_digits()), int.span());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The literal of a number, also of one with a sign.
+fn number(expr: &mut Expr) -> Option<&mut Lit> {
+    match expr {
+        Expr::Lit(literal) => Some(&mut literal.lit),
+        Expr::Unary(unary) => number(&mut unary.expr),
+        _ => None,
     }
 }
 

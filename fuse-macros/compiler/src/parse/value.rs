@@ -169,6 +169,8 @@ pub struct Var {
     pub exclusive: bool,
     /// Whether its type is unknown because it comes from a call with tensors, and no annotation says it.
     pub needs_annotation: bool,
+    /// What it is as a formula, if it is an integer of another type than `usize`: the emitted code has the user's own.
+    pub formula: Option<Dim>,
     /// What to bind it to when host code first mentions it.
     pub source: Option<TokenStream>,
 }
@@ -195,6 +197,7 @@ impl Var {
             mutable,
             exclusive: false,
             needs_annotation: false,
+            formula: None,
             source: None,
         }
     }

@@ -32,10 +32,10 @@ pub fn function(item: &ItemFn, compiled: Option<&Compiled>, options: &Options) -
             let eager = signature.call(&quote!(#name::eager), None);
             Body { compiled, signature: &signature, eager, cuda: &cuda }.tokens()
         }
-        None => signature.original(&item.block),
+        None => signature.returned(&signature.original(&item.block)),
     };
     let (attrs, vis, head) = (&item.attrs, &item.vis, signature.emitted());
-    let told = breaks_told(compiled);
+    let told = breaks_told(compiled).filter(|_| item.sig.constness.is_none());
     let beside = companion.of_function(&name, vis, &gradients::of_function(compiled, &quote!(#name::eager), &cuda));
     quote! {
         #(#attrs)*
@@ -83,7 +83,7 @@ fn compile_method(method: &mut ImplItemFn, item: &ItemImpl, compiled: Option<&Co
             let eager = signature.call(&path, Some(&original.sig));
             Body { compiled, signature: &signature, eager, cuda: &cuda }.tokens()
         }
-        None => signature.original(&original.block),
+        None => signature.returned(&signature.original(&original.block)),
     };
     let sig = signature.emitted_signature();
     method.sig = sig;

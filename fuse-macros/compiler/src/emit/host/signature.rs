@@ -1,6 +1,6 @@
 //! The signature as emitted: without `#[dims]`, and with a name for every parameter.
 
-use crate::parse::parameter_name;
+use crate::parse::{parameter_name, speaks_of_tensors};
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{Block, FnArg, GenericParam, Pat, ReturnType, Type};
@@ -155,9 +155,14 @@ impl Signature {
         })
     }
 
-    /// The type of the result, if it is a `Result`.
+    /// The type of the result, if it is a `Result` that failures of ops go into.
     pub fn fallible(&self) -> Option<&Type> {
         let ReturnType::Type(_, ty) = &self.emitted.output else { return None };
+        // A function without tensors among its parameters and results may fail with any type.
+        let is_special = self.emitted.asyncness.is_some() || self.emitted.constness.is_some();
+        if is_special || !speaks_of_tensors(&self.emitted) {
+            return None;
+        }
         match ty.as_ref() {
             Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Result") => Some(ty),
             _ => None,

@@ -40,6 +40,7 @@ fn shape_arithmetic_stays_symbolic() {
         expect![[r#"
             let [b , s , d] = x . dims () ;
             __d3 = heads as i64
+            let _ = 1i64 / __d3 ;
             [__t3] = graph f(x, __d3)
               | heads = host 0 (s3)
               | %0: f32[x.0, x.1, x.2] = input(0)  // x
