@@ -53,7 +53,7 @@ fn every_kernel_first_waits_for_the_one_before_it() {
         let bodies = text.split("__global__").skip(1);
         for body in bodies.filter_map(|head| head.split_once(") {\n")) {
             let (before, _) = body.1.split_once(cuda::compile::WAITS).expect("every kernel waits");
-            let fetches = ["typedef ", "const auto columns = ", "const auto fetch = ", "fetch("];
+            let fetches = ["typedef ", "const strips::Strip ", "const auto columns ", "strips::prefetch("];
             let is_harmless = |line: &str| {
                 line.contains("rights[] = {") || fetches.iter().any(|start| line.trim_start().starts_with(start))
             };

@@ -79,28 +79,20 @@ fn strips(w: &mut Writer, scope: &Scope<'_>, of: Multiplied) {
     w.block(strips_signature(scope, of), |w| {
         prologue(w, scope, &IN_STRIP);
         w.line(format!("typedef fuse_skinny<{}, FEW, RIGHT> strips;", c_type(of.dtype)));
-        w.line(format!("const strips::Strip strip(shape, {});", of.count));
-        columns_of_strip(w, of);
-        strip(w, scope, of, "return;");
+        place_strip(w, of);
+        strip(w, scope, of);
     });
 }
 
-/// The same of halves, of which blocks take one strip after the other. What they read of the columns is on its way to the cache
-/// before what the kernel waits for is done, and while the strip before is worked off.
+/// The same of halves. What a strip reads of its columns is on its way to the cache before what the kernel waits for is done.
 fn slim(w: &mut Writer, scope: &Scope<'_>, of: Multiplied) {
     w.block(strips_signature(scope, of), |w| {
         w.line(format!("typedef fuse_slim<{}, SLIM, LEFT, RIGHT, STRIP> strips;", c_type(of.dtype)));
-        columns_of_strip(w, of);
-        w.line("const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };");
-        w.line(format!("fetch(strips::Strip(shape, {}));", of.count));
+        place_strip(w, of);
+        w.line("strips::prefetch(strip, shape, columns, right_strides);");
         w.line(WAITS);
         prologue_behind(w, scope, &IN_STRIP);
-        let strips = format!("strips::Strip::count(shape, {})", of.count);
-        w.block(format!("for (unsigned number = blockIdx.x; number < {strips}; number += gridDim.x)"), |w| {
-            w.line(format!("const strips::Strip strip(shape, {}, number);", of.count));
-            w.line(format!("if (number + gridDim.x < {strips}) fetch(strips::Strip(shape, {}, number + gridDim.x));", of.count));
-            strip(w, scope, of, "continue;");
-        });
+        strip(w, scope, of);
     });
 }
 
@@ -109,22 +101,22 @@ fn strips_signature(scope: &Scope<'_>, of: Multiplied) -> String {
     signature(scope, "256, 2", &parameters)
 }
 
-/// Says where the columns of a strip start.
-fn columns_of_strip(w: &mut Writer, of: Multiplied) {
+/// Declares which strip is the block's, and where its columns start.
+fn place_strip(w: &mut Writer, of: Multiplied) {
+    w.line(format!("const strips::Strip strip(shape, {});", of.count));
     if of.count > 1 {
         w.line(format!("const {}* const rights[] = {{{}}};", c_type(of.dtype), of.rights()));
     }
     let right = if of.count > 1 { "rights[strip.product]" } else { "right" };
-    w.line(format!(
-        "const auto columns = [&](const strips::Strip& strip) {{ return {right} + strip.start(right_strides); }};"
-    ));
+    w.line(format!("const auto columns = {right} + strip.start(right_strides);"));
 }
 
-/// Multiplies a strip and goes on with it; `leave` is what a block does whose sums others go on with.
-fn strip(w: &mut Writer, scope: &Scope<'_>, of: Multiplied, leave: &str) {
+/// Multiplies a strip and goes on with it.
+fn strip(w: &mut Writer, scope: &Scope<'_>, of: Multiplied) {
     w.line(format!("__shared__ {} product[{}][strips::ROWS][strips::COLUMNS];", compute_type(of.dtype), of.count));
-    w.line("strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);");
-    w.line(format!("if (!fuse_settle<strips>(strip, shape, product, parts, counters)) {leave}"));
+    w.line("const auto rows = left + strip.start(left_strides);");
+    w.line("strips::run(strip, shape, rows, left_strides, columns, right_strides);");
+    w.line("if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;");
     let Some(walk) = scope.phases.walks.first() else { return };
     w.block("for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256)", |w| {
         w.line("const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;");

@@ -14,7 +14,7 @@ const RESERVED: &str = "RANK INNER_RANK VEC IDX TEAM ITEMS WHOLE STREAM SPLIT TI
     start end batch of_queries of_keys of_values of_result of_queries_strides of_keys_strides of_values_strides of_result_strides \
     of_gradient of_gradient_strides of_gradient_of_queries of_gradient_of_queries_strides of_gradient_of_keys of_gradient_of_keys_strides \
     of_gradient_of_values of_gradient_of_values_strides of_logs of_sums given keeps place to_weight of_weight of_score nullptr \
-    HEAD_DEPTH HEAD_COLUMNS HEAD_GROUPS HEAD_KEYS HEAD_ROWS HEAD_PIECES HEAD_THREADS attend to_score found fetch number alignas asm auto bool step whole some next more leg arrivals lanes_room turned pack strip strips parts break case catch char class const constexpr continue default delete do double else enum explicit \
+    HEAD_DEPTH HEAD_COLUMNS HEAD_GROUPS HEAD_KEYS HEAD_ROWS HEAD_PIECES HEAD_THREADS attend to_score found alignas asm auto bool step whole some next more leg arrivals lanes_room turned pack strip strips parts break case catch char class const constexpr continue default delete do double else enum explicit \
     export extern false float for friend goto if inline int long mutable namespace new noexcept operator private protected public \
     register return short signed sizeof static struct switch template this throw true try typedef typeid typename union unsigned using virtual \
     void volatile while abs acos asin atan ceil cos cosh erf exp exp2 expm1 floor fmod log log1p log2 max min pow round rsqrt sin sinh sqrt tan \

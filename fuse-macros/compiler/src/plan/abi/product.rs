@@ -131,15 +131,7 @@ impl Variant {
             Walk::Slim { rows, columns, right, .. } => {
                 let range = SLIM_RANGES[usize::from(right == Lie::Across)];
                 let launch = launch_strips(products, axes, [rows, columns], (SLIM_BLOCKS, range));
-                let strips = tiles(axes, [rows, columns]) * i64::from(products);
-                let turns = ceil_div(strips, 2 * i64::from(target.multiprocessors.max(1))).max(1) as u64;
-                let shared = if right == Lie::Across { STRIP_SHARED } else { 0 };
-                // More strips than run at a time are taken in turn, each by as many blocks as the others.
-                Launch {
-                    shared,
-                    blocks: if turns > 1 { launch.blocks.div_ceil(turns) } else { launch.blocks },
-                    ..launch
-                }
+                Launch { shared: if right == Lie::Across { STRIP_SHARED } else { 0 }, ..launch }
             }
             _ => unreachable!("only products are launched as products"),
         }

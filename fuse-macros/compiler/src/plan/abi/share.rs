@@ -57,7 +57,8 @@ impl Variant {
             Walk::Thirds { .. } => 3,
             // There is none for operands that lie anyhow.
             Walk::Halves { left, right, .. } => 4 + 3 * left as u8 + right as u8,
-            Walk::Slim { right, .. } => 13 + right as u8,
+            // How many warps share a sum decides its order, and how many columns they have its speed.
+            Walk::Slim { columns, right, .. } => 13 + 8 * right as u8 + columns.ilog2() as u8,
             _ => 0,
         };
         // What may differ is left out.
@@ -97,8 +98,8 @@ impl Variant {
                 lies(l, left) && lies(r, right)
             }
             (Walk::Strips { rows: own, right: r }, Walk::Strips { rows, right }) => own >= rows && lies(r, right),
-            (Walk::Slim { rows: own, left: l, right: r, .. }, Walk::Slim { rows, left, right, .. }) => {
-                own >= rows && lies(l, left) && r == right
+            (Walk::Slim { rows: own, left: l, .. }, Walk::Slim { rows, left, .. }) => {
+                self.joins(best) && own >= rows && lies(l, left)
             }
             (Walk::Thirds { left: l, right: r, .. }, Walk::Thirds { left, right, .. }) => {
                 lies(l, left) && lies(r, right)
@@ -138,8 +139,8 @@ impl Variant {
             (Walk::Strips { rows: own, right: r }, Walk::Strips { rows, right }) => {
                 Walk::Strips { rows: own.max(rows), right: lie(r, right) }
             }
-            (Walk::Slim { rows: own, columns: one, left: l, right }, Walk::Slim { rows, columns, left, .. }) => {
-                Walk::Slim { rows: own.max(rows), columns: one.min(columns), left: lie(l, left), right }
+            (Walk::Slim { rows: own, columns, left: l, right }, Walk::Slim { rows, left, .. }) => {
+                Walk::Slim { rows: own.max(rows), columns, left: lie(l, left), right }
             }
             (
                 Walk::Attention { part, depth, columns, groups: own, keys, is_causal },

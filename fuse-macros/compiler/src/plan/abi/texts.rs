@@ -61,12 +61,12 @@ impl Texts {
     }
 
     /// The same of a product: plain tiles, strips of few rows, floats in thirds, and halves in either order of either
-    /// operand, of few rows of the right one.
+    /// operand, of few rows in strips of five widths.
     pub fn most_of_product(dtype: DType) -> usize {
         let grids = match dtype {
             DType::F32 => 3,
             // Of a generic type every instance has texts of its own, and those of halves are most.
-            DType::F16 | DType::BF16 | DType::Param(_) | DType::Compute(_) => 7,
+            DType::F16 | DType::BF16 | DType::Param(_) | DType::Compute(_) => 10,
             DType::F64 | DType::F8E4M3 | DType::I32 | DType::I64 => 2,
             DType::U8 | DType::Bool => 1,
         };
