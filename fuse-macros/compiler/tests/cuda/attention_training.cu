@@ -1170,17 +1170,14 @@ template <int ROWS, int COLUMNS, int UNIT = 512> struct fuse_strip {
     long long m, n, k, k_end;
     unsigned index, product, products, part, parts;
 
-    __device__ __forceinline__ fuse_strip(const fuse_shape& shape, unsigned products) : fuse_strip(shape, products, blockIdx.x) {}
-
-    // The one with another number: where there are more than blocks, each block takes several.
-    __device__ __forceinline__ fuse_strip(const fuse_shape& shape, unsigned products, unsigned number) : products(products)
+    __device__ __forceinline__ fuse_strip(const fuse_shape& shape, unsigned products) : products(products)
     {
         const unsigned across = (unsigned)((shape.n + COLUMNS - 1) / COLUMNS), down = (unsigned)((shape.m + ROWS - 1) / ROWS);
-        const unsigned strips = all(shape);
-        index = number % strips;
-        product = number / strips % products;
-        part = number / strips / products;
-        parts = max(gridDim.x / strips / products, 1u);
+        const unsigned strips = across * down * (unsigned)(shape.batch[0] * shape.batch[1] * shape.batch[2]);
+        index = blockIdx.x % strips;
+        product = blockIdx.x / strips % products;
+        part = blockIdx.x / strips / products;
+        parts = gridDim.x / strips / products;
         n = (long long)(index % across) * COLUMNS;
         m = (long long)(index / across % down) * ROWS;
         const unsigned place = index / across / down;
@@ -1191,15 +1188,6 @@ template <int ROWS, int COLUMNS, int UNIT = 512> struct fuse_strip {
         k = min(shape.k, part * range);
         k_end = min(shape.k, k + range);
     }
-
-    static __device__ __forceinline__ unsigned all(const fuse_shape& shape)
-    {
-        const long long across = (shape.n + COLUMNS - 1) / COLUMNS, down = (shape.m + ROWS - 1) / ROWS;
-        return (unsigned)(across * down * shape.batch[0] * shape.batch[1] * shape.batch[2]);
-    }
-
-    // How many there are of so many products.
-    static __device__ __forceinline__ unsigned count(const fuse_shape& shape, unsigned products) { return max(all(shape) * products, gridDim.x); }
 
     __device__ __forceinline__ long long start(const fuse_matrix& strides) const
     {
@@ -3369,29 +3357,26 @@ extern "C" __global__ void __launch_bounds__(256, 2) k0_matmul(
     float* parts,
     unsigned* counters) {
     typedef fuse_slim<fuse_bf16, SLIM, LEFT, RIGHT, STRIP> strips;
-    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
-    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
-    fetch(strips::Strip(shape, 1));
+    const strips::Strip strip(shape, 1);
+    const auto columns = right + strip.start(right_strides);
+    strips::prefetch(strip, shape, columns, right_strides);
     fuse_behind();
-    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 1); number += gridDim.x) {
-        const strips::Strip strip(shape, 1, number);
-        if (number + gridDim.x < strips::Strip::count(shape, 1)) fetch(strips::Strip(shape, 1, number + gridDim.x));
-        __shared__ float product[1][strips::ROWS][strips::COLUMNS];
-        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
-        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
-        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
-            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
-            const long long m = strip.m + i, n = strip.n + j;
-            if (m >= shape.m || n >= shape.n) continue;
-            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
-            float product4_out[VEC];
+    __shared__ float product[1][strips::ROWS][strips::COLUMNS];
+    const auto rows = left + strip.start(left_strides);
+    strips::run(strip, shape, rows, left_strides, columns, right_strides);
+    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
+    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+        const long long m = strip.m + i, n = strip.n + j;
+        if (m >= shape.m || n >= shape.n) continue;
+        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+        float product4_out[VEC];
 #pragma unroll
-            for (int v = 0; v < VEC; ++v) {
-                const float product2 = product[0][i][j + v];
-                product4_out[v] = product2;
-            }
-            fuse_write<STEP_0>(product4_ptr + fuse_offset<STEP_0>(at, product4_strides), product4_out, product4_strides.axis[RANK - 1]);
+        for (int v = 0; v < VEC; ++v) {
+            const float product2 = product[0][i][j + v];
+            product4_out[v] = product2;
         }
+        fuse_write<STEP_0>(product4_ptr + fuse_offset<STEP_0>(at, product4_strides), product4_out, product4_strides.axis[RANK - 1]);
     }
 }
 #elif defined(HALVES)
@@ -4014,29 +3999,26 @@ extern "C" __global__ void __launch_bounds__(256, 2) k2_matmul(
     float* parts,
     unsigned* counters) {
     typedef fuse_slim<fuse_bf16, SLIM, LEFT, RIGHT, STRIP> strips;
-    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
-    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
-    fetch(strips::Strip(shape, 1));
+    const strips::Strip strip(shape, 1);
+    const auto columns = right + strip.start(right_strides);
+    strips::prefetch(strip, shape, columns, right_strides);
     fuse_behind();
-    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 1); number += gridDim.x) {
-        const strips::Strip strip(shape, 1, number);
-        if (number + gridDim.x < strips::Strip::count(shape, 1)) fetch(strips::Strip(shape, 1, number + gridDim.x));
-        __shared__ float product[1][strips::ROWS][strips::COLUMNS];
-        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
-        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
-        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
-            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
-            const long long m = strip.m + i, n = strip.n + j;
-            if (m >= shape.m || n >= shape.n) continue;
-            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
-            float product25_out[VEC];
+    __shared__ float product[1][strips::ROWS][strips::COLUMNS];
+    const auto rows = left + strip.start(left_strides);
+    strips::run(strip, shape, rows, left_strides, columns, right_strides);
+    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
+    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+        const long long m = strip.m + i, n = strip.n + j;
+        if (m >= shape.m || n >= shape.n) continue;
+        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+        float product25_out[VEC];
 #pragma unroll
-            for (int v = 0; v < VEC; ++v) {
-                const float product2 = product[0][i][j + v];
-                product25_out[v] = product2;
-            }
-            fuse_write<STEP_0>(product25_ptr + fuse_offset<STEP_0>(at, product25_strides), product25_out, product25_strides.axis[RANK - 1]);
+        for (int v = 0; v < VEC; ++v) {
+            const float product2 = product[0][i][j + v];
+            product25_out[v] = product2;
         }
+        fuse_write<STEP_0>(product25_ptr + fuse_offset<STEP_0>(at, product25_strides), product25_out, product25_strides.axis[RANK - 1]);
     }
 }
 #elif defined(HALVES)
@@ -4141,30 +4123,27 @@ extern "C" __global__ void __launch_bounds__(256, 2) k3_matmul(
     float* parts,
     unsigned* counters) {
     typedef fuse_slim<fuse_bf16, SLIM, LEFT, RIGHT, STRIP> strips;
-    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
-    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
-    fetch(strips::Strip(shape, 1));
+    const strips::Strip strip(shape, 1);
+    const auto columns = right + strip.start(right_strides);
+    strips::prefetch(strip, shape, columns, right_strides);
     fuse_behind();
-    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 1); number += gridDim.x) {
-        const strips::Strip strip(shape, 1, number);
-        if (number + gridDim.x < strips::Strip::count(shape, 1)) fetch(strips::Strip(shape, 1, number + gridDim.x));
-        __shared__ float product[1][strips::ROWS][strips::COLUMNS];
-        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
-        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
-        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
-            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
-            const long long m = strip.m + i, n = strip.n + j;
-            if (m >= shape.m || n >= shape.n) continue;
-            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
-            float v_grad_out[VEC];
+    __shared__ float product[1][strips::ROWS][strips::COLUMNS];
+    const auto rows = left + strip.start(left_strides);
+    strips::run(strip, shape, rows, left_strides, columns, right_strides);
+    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
+    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+        const long long m = strip.m + i, n = strip.n + j;
+        if (m >= shape.m || n >= shape.n) continue;
+        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+        float v_grad_out[VEC];
 #pragma unroll
-            for (int v = 0; v < VEC; ++v) {
-                const float product2 = product[0][i][j + v];
-                const float v_grad2 = product2;
-                v_grad_out[v] = v_grad2;
-            }
-            fuse_write<STEP_0>(v_grad_ptr + fuse_offset<STEP_0>(at, v_grad_strides), v_grad_out, v_grad_strides.axis[RANK - 1]);
+        for (int v = 0; v < VEC; ++v) {
+            const float product2 = product[0][i][j + v];
+            const float v_grad2 = product2;
+            v_grad_out[v] = v_grad2;
         }
+        fuse_write<STEP_0>(v_grad_ptr + fuse_offset<STEP_0>(at, v_grad_strides), v_grad_out, v_grad_strides.axis[RANK - 1]);
     }
 }
 #elif defined(HALVES)
@@ -4271,30 +4250,27 @@ extern "C" __global__ void __launch_bounds__(256, 2) k4_matmul(
     float* parts,
     unsigned* counters) {
     typedef fuse_slim<fuse_bf16, SLIM, LEFT, RIGHT, STRIP> strips;
-    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
-    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
-    fetch(strips::Strip(shape, 1));
+    const strips::Strip strip(shape, 1);
+    const auto columns = right + strip.start(right_strides);
+    strips::prefetch(strip, shape, columns, right_strides);
     fuse_behind();
-    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 1); number += gridDim.x) {
-        const strips::Strip strip(shape, 1, number);
-        if (number + gridDim.x < strips::Strip::count(shape, 1)) fetch(strips::Strip(shape, 1, number + gridDim.x));
-        __shared__ float product[1][strips::ROWS][strips::COLUMNS];
-        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
-        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
-        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
-            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
-            const long long m = strip.m + i, n = strip.n + j;
-            if (m >= shape.m || n >= shape.n) continue;
-            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
-            float cast29_out[VEC];
+    __shared__ float product[1][strips::ROWS][strips::COLUMNS];
+    const auto rows = left + strip.start(left_strides);
+    strips::run(strip, shape, rows, left_strides, columns, right_strides);
+    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
+    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+        const long long m = strip.m + i, n = strip.n + j;
+        if (m >= shape.m || n >= shape.n) continue;
+        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+        float cast29_out[VEC];
 #pragma unroll
-            for (int v = 0; v < VEC; ++v) {
-                const float product2 = product[0][i][j + v];
-                const float cast = product2;
-                cast29_out[v] = cast;
-            }
-            fuse_write<STEP_0>(cast29_ptr + fuse_offset<STEP_0>(at, cast29_strides), cast29_out, cast29_strides.axis[RANK - 1]);
+        for (int v = 0; v < VEC; ++v) {
+            const float product2 = product[0][i][j + v];
+            const float cast = product2;
+            cast29_out[v] = cast;
         }
+        fuse_write<STEP_0>(cast29_ptr + fuse_offset<STEP_0>(at, cast29_strides), cast29_out, cast29_strides.axis[RANK - 1]);
     }
 }
 #elif defined(HALVES)
@@ -4855,30 +4831,27 @@ extern "C" __global__ void __launch_bounds__(256, 2) k6_matmul(
     float* parts,
     unsigned* counters) {
     typedef fuse_slim<fuse_bf16, SLIM, LEFT, RIGHT, STRIP> strips;
-    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
-    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
-    fetch(strips::Strip(shape, 1));
+    const strips::Strip strip(shape, 1);
+    const auto columns = right + strip.start(right_strides);
+    strips::prefetch(strip, shape, columns, right_strides);
     fuse_behind();
-    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 1); number += gridDim.x) {
-        const strips::Strip strip(shape, 1, number);
-        if (number + gridDim.x < strips::Strip::count(shape, 1)) fetch(strips::Strip(shape, 1, number + gridDim.x));
-        __shared__ float product[1][strips::ROWS][strips::COLUMNS];
-        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
-        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
-        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
-            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
-            const long long m = strip.m + i, n = strip.n + j;
-            if (m >= shape.m || n >= shape.n) continue;
-            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
-            float q_grad_out[VEC];
+    __shared__ float product[1][strips::ROWS][strips::COLUMNS];
+    const auto rows = left + strip.start(left_strides);
+    strips::run(strip, shape, rows, left_strides, columns, right_strides);
+    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
+    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+        const long long m = strip.m + i, n = strip.n + j;
+        if (m >= shape.m || n >= shape.n) continue;
+        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+        float q_grad_out[VEC];
 #pragma unroll
-            for (int v = 0; v < VEC; ++v) {
-                const float product2 = product[0][i][j + v];
-                const float q_grad2 = product2;
-                q_grad_out[v] = q_grad2;
-            }
-            fuse_write<STEP_0>(q_grad_ptr + fuse_offset<STEP_0>(at, q_grad_strides), q_grad_out, q_grad_strides.axis[RANK - 1]);
+        for (int v = 0; v < VEC; ++v) {
+            const float product2 = product[0][i][j + v];
+            const float q_grad2 = product2;
+            q_grad_out[v] = q_grad2;
         }
+        fuse_write<STEP_0>(q_grad_ptr + fuse_offset<STEP_0>(at, q_grad_strides), q_grad_out, q_grad_strides.axis[RANK - 1]);
     }
 }
 #elif defined(HALVES)
@@ -4985,30 +4958,27 @@ extern "C" __global__ void __launch_bounds__(256, 2) k7_matmul(
     float* parts,
     unsigned* counters) {
     typedef fuse_slim<fuse_bf16, SLIM, LEFT, RIGHT, STRIP> strips;
-    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
-    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
-    fetch(strips::Strip(shape, 1));
+    const strips::Strip strip(shape, 1);
+    const auto columns = right + strip.start(right_strides);
+    strips::prefetch(strip, shape, columns, right_strides);
     fuse_behind();
-    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 1); number += gridDim.x) {
-        const strips::Strip strip(shape, 1, number);
-        if (number + gridDim.x < strips::Strip::count(shape, 1)) fetch(strips::Strip(shape, 1, number + gridDim.x));
-        __shared__ float product[1][strips::ROWS][strips::COLUMNS];
-        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
-        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
-        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
-            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
-            const long long m = strip.m + i, n = strip.n + j;
-            if (m >= shape.m || n >= shape.n) continue;
-            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
-            float cast52_out[VEC];
+    __shared__ float product[1][strips::ROWS][strips::COLUMNS];
+    const auto rows = left + strip.start(left_strides);
+    strips::run(strip, shape, rows, left_strides, columns, right_strides);
+    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
+    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+        const long long m = strip.m + i, n = strip.n + j;
+        if (m >= shape.m || n >= shape.n) continue;
+        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+        float cast52_out[VEC];
 #pragma unroll
-            for (int v = 0; v < VEC; ++v) {
-                const float product2 = product[0][i][j + v];
-                const float cast = product2;
-                cast52_out[v] = cast;
-            }
-            fuse_write<STEP_0>(cast52_ptr + fuse_offset<STEP_0>(at, cast52_strides), cast52_out, cast52_strides.axis[RANK - 1]);
+        for (int v = 0; v < VEC; ++v) {
+            const float product2 = product[0][i][j + v];
+            const float cast = product2;
+            cast52_out[v] = cast;
         }
+        fuse_write<STEP_0>(cast52_ptr + fuse_offset<STEP_0>(at, cast52_strides), cast52_out, cast52_strides.axis[RANK - 1]);
     }
 }
 #elif defined(HALVES)

@@ -592,17 +592,14 @@ template <int ROWS, int COLUMNS, int UNIT = 512> struct fuse_strip {
     long long m, n, k, k_end;
     unsigned index, product, products, part, parts;
 
-    __device__ __forceinline__ fuse_strip(const fuse_shape& shape, unsigned products) : fuse_strip(shape, products, blockIdx.x) {}
-
-    // The one with another number: where there are more than blocks, each block takes several.
-    __device__ __forceinline__ fuse_strip(const fuse_shape& shape, unsigned products, unsigned number) : products(products)
+    __device__ __forceinline__ fuse_strip(const fuse_shape& shape, unsigned products) : products(products)
     {
         const unsigned across = (unsigned)((shape.n + COLUMNS - 1) / COLUMNS), down = (unsigned)((shape.m + ROWS - 1) / ROWS);
-        const unsigned strips = all(shape);
-        index = number % strips;
-        product = number / strips % products;
-        part = number / strips / products;
-        parts = max(gridDim.x / strips / products, 1u);
+        const unsigned strips = across * down * (unsigned)(shape.batch[0] * shape.batch[1] * shape.batch[2]);
+        index = blockIdx.x % strips;
+        product = blockIdx.x / strips % products;
+        part = blockIdx.x / strips / products;
+        parts = gridDim.x / strips / products;
         n = (long long)(index % across) * COLUMNS;
         m = (long long)(index / across % down) * ROWS;
         const unsigned place = index / across / down;
@@ -613,15 +610,6 @@ template <int ROWS, int COLUMNS, int UNIT = 512> struct fuse_strip {
         k = min(shape.k, part * range);
         k_end = min(shape.k, k + range);
     }
-
-    static __device__ __forceinline__ unsigned all(const fuse_shape& shape)
-    {
-        const long long across = (shape.n + COLUMNS - 1) / COLUMNS, down = (shape.m + ROWS - 1) / ROWS;
-        return (unsigned)(across * down * shape.batch[0] * shape.batch[1] * shape.batch[2]);
-    }
-
-    // How many there are of so many products.
-    static __device__ __forceinline__ unsigned count(const fuse_shape& shape, unsigned products) { return max(all(shape) * products, gridDim.x); }
 
     __device__ __forceinline__ long long start(const fuse_matrix& strides) const
     {
@@ -1302,30 +1290,27 @@ extern "C" __global__ void __launch_bounds__(256, 2) k0_matmul_silu(
     float* parts,
     unsigned* counters) {
     typedef fuse_slim<fuse_bf16, SLIM, LEFT, RIGHT, STRIP> strips;
-    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
-    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
-    fetch(strips::Strip(shape, 1));
+    const strips::Strip strip(shape, 1);
+    const auto columns = right + strip.start(right_strides);
+    strips::prefetch(strip, shape, columns, right_strides);
     fuse_behind();
-    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 1); number += gridDim.x) {
-        const strips::Strip strip(shape, 1, number);
-        if (number + gridDim.x < strips::Strip::count(shape, 1)) fetch(strips::Strip(shape, 1, number + gridDim.x));
-        __shared__ float product[1][strips::ROWS][strips::COLUMNS];
-        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
-        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
-        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
-            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
-            const long long m = strip.m + i, n = strip.n + j;
-            if (m >= shape.m || n >= shape.n) continue;
-            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
-            float silu4_out[VEC];
+    __shared__ float product[1][strips::ROWS][strips::COLUMNS];
+    const auto rows = left + strip.start(left_strides);
+    strips::run(strip, shape, rows, left_strides, columns, right_strides);
+    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
+    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+        const long long m = strip.m + i, n = strip.n + j;
+        if (m >= shape.m || n >= shape.n) continue;
+        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+        float silu4_out[VEC];
 #pragma unroll
-            for (int v = 0; v < VEC; ++v) {
-                const float product2 = fuse_rounded<fuse_bf16>(product[0][i][j + v]);
-                const float silu = fuse_silu(product2);
-                silu4_out[v] = silu;
-            }
-            fuse_write<STEP_0>(silu4_ptr + fuse_offset<STEP_0>(at, silu4_strides), silu4_out, silu4_strides.axis[RANK - 1]);
+        for (int v = 0; v < VEC; ++v) {
+            const float product2 = fuse_rounded<fuse_bf16>(product[0][i][j + v]);
+            const float silu = fuse_silu(product2);
+            silu4_out[v] = silu;
         }
+        fuse_write<STEP_0>(silu4_ptr + fuse_offset<STEP_0>(at, silu4_strides), silu4_out, silu4_strides.axis[RANK - 1]);
     }
 }
 #elif defined(HALVES)
@@ -1476,33 +1461,30 @@ extern "C" __global__ void __launch_bounds__(256, 2) k1_matmul_mul(
     float* parts,
     unsigned* counters) {
     typedef fuse_slim<fuse_bf16, SLIM, LEFT, RIGHT, STRIP> strips;
-    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
-    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
-    fetch(strips::Strip(shape, 1));
+    const strips::Strip strip(shape, 1);
+    const auto columns = right + strip.start(right_strides);
+    strips::prefetch(strip, shape, columns, right_strides);
     fuse_behind();
-    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 1); number += gridDim.x) {
-        const strips::Strip strip(shape, 1, number);
-        if (number + gridDim.x < strips::Strip::count(shape, 1)) fetch(strips::Strip(shape, 1, number + gridDim.x));
-        __shared__ float product[1][strips::ROWS][strips::COLUMNS];
-        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
-        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
-        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
-            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
-            const long long m = strip.m + i, n = strip.n + j;
-            if (m >= shape.m || n >= shape.n) continue;
-            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
-            fuse_pack<fuse_bf16, VEC> silu4_in[1];
-            fuse_read<STEP_0>(silu4_in[0], silu4_ptr + fuse_offset<STEP_0>(at, silu4_strides), silu4_strides.axis[RANK - 1]);
-            float mul6_out[VEC];
+    __shared__ float product[1][strips::ROWS][strips::COLUMNS];
+    const auto rows = left + strip.start(left_strides);
+    strips::run(strip, shape, rows, left_strides, columns, right_strides);
+    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
+    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+        const long long m = strip.m + i, n = strip.n + j;
+        if (m >= shape.m || n >= shape.n) continue;
+        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+        fuse_pack<fuse_bf16, VEC> silu4_in[1];
+        fuse_read<STEP_0>(silu4_in[0], silu4_ptr + fuse_offset<STEP_0>(at, silu4_strides), silu4_strides.axis[RANK - 1]);
+        float mul6_out[VEC];
 #pragma unroll
-            for (int v = 0; v < VEC; ++v) {
-                const float product2 = fuse_rounded<fuse_bf16>(product[0][i][j + v]);
-                const float silu4 = fuse_to_compute(silu4_in[0][v]);
-                const float mul = silu4 * product2;
-                mul6_out[v] = mul;
-            }
-            fuse_write<STEP_1>(mul6_ptr + fuse_offset<STEP_1>(at, mul6_strides), mul6_out, mul6_strides.axis[RANK - 1]);
+        for (int v = 0; v < VEC; ++v) {
+            const float product2 = fuse_rounded<fuse_bf16>(product[0][i][j + v]);
+            const float silu4 = fuse_to_compute(silu4_in[0][v]);
+            const float mul = silu4 * product2;
+            mul6_out[v] = mul;
         }
+        fuse_write<STEP_1>(mul6_ptr + fuse_offset<STEP_1>(at, mul6_strides), mul6_out, mul6_strides.axis[RANK - 1]);
     }
 }
 #elif defined(HALVES)
@@ -1675,33 +1657,30 @@ extern "C" __global__ void __launch_bounds__(256, 2) k0_products_silu_mul(
     float* parts,
     unsigned* counters) {
     typedef fuse_slim<fuse_bf16, SLIM, LEFT, RIGHT, STRIP> strips;
+    const strips::Strip strip(shape, 2);
     const fuse_bf16* const rights[] = {right_0, right_1};
-    const auto columns = [&](const strips::Strip& strip) { return rights[strip.product] + strip.start(right_strides); };
-    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
-    fetch(strips::Strip(shape, 2));
+    const auto columns = rights[strip.product] + strip.start(right_strides);
+    strips::prefetch(strip, shape, columns, right_strides);
     fuse_behind();
-    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 2); number += gridDim.x) {
-        const strips::Strip strip(shape, 2, number);
-        if (number + gridDim.x < strips::Strip::count(shape, 2)) fetch(strips::Strip(shape, 2, number + gridDim.x));
-        __shared__ float product[2][strips::ROWS][strips::COLUMNS];
-        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
-        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
-        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
-            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
-            const long long m = strip.m + i, n = strip.n + j;
-            if (m >= shape.m || n >= shape.n) continue;
-            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
-            float mul6_out[VEC];
+    __shared__ float product[2][strips::ROWS][strips::COLUMNS];
+    const auto rows = left + strip.start(left_strides);
+    strips::run(strip, shape, rows, left_strides, columns, right_strides);
+    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
+    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+        const long long m = strip.m + i, n = strip.n + j;
+        if (m >= shape.m || n >= shape.n) continue;
+        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+        float mul6_out[VEC];
 #pragma unroll
-            for (int v = 0; v < VEC; ++v) {
-                const float product2 = fuse_rounded<fuse_bf16>(product[0][i][j + v]);
-                const float silu = fuse_rounded<fuse_bf16>(fuse_silu(product2));
-                const float product3 = fuse_rounded<fuse_bf16>(product[1][i][j + v]);
-                const float mul = silu * product3;
-                mul6_out[v] = mul;
-            }
-            fuse_write<STEP_0>(mul6_ptr + fuse_offset<STEP_0>(at, mul6_strides), mul6_out, mul6_strides.axis[RANK - 1]);
+        for (int v = 0; v < VEC; ++v) {
+            const float product2 = fuse_rounded<fuse_bf16>(product[0][i][j + v]);
+            const float silu = fuse_rounded<fuse_bf16>(fuse_silu(product2));
+            const float product3 = fuse_rounded<fuse_bf16>(product[1][i][j + v]);
+            const float mul = silu * product3;
+            mul6_out[v] = mul;
         }
+        fuse_write<STEP_0>(mul6_ptr + fuse_offset<STEP_0>(at, mul6_strides), mul6_out, mul6_strides.axis[RANK - 1]);
     }
 }
 #elif defined(HALVES)

@@ -628,17 +628,14 @@ template <int ROWS, int COLUMNS, int UNIT = 512> struct fuse_strip {
     long long m, n, k, k_end;
     unsigned index, product, products, part, parts;
 
-    __device__ __forceinline__ fuse_strip(const fuse_shape& shape, unsigned products) : fuse_strip(shape, products, blockIdx.x) {}
-
-    // The one with another number: where there are more than blocks, each block takes several.
-    __device__ __forceinline__ fuse_strip(const fuse_shape& shape, unsigned products, unsigned number) : products(products)
+    __device__ __forceinline__ fuse_strip(const fuse_shape& shape, unsigned products) : products(products)
     {
         const unsigned across = (unsigned)((shape.n + COLUMNS - 1) / COLUMNS), down = (unsigned)((shape.m + ROWS - 1) / ROWS);
-        const unsigned strips = all(shape);
-        index = number % strips;
-        product = number / strips % products;
-        part = number / strips / products;
-        parts = max(gridDim.x / strips / products, 1u);
+        const unsigned strips = across * down * (unsigned)(shape.batch[0] * shape.batch[1] * shape.batch[2]);
+        index = blockIdx.x % strips;
+        product = blockIdx.x / strips % products;
+        part = blockIdx.x / strips / products;
+        parts = gridDim.x / strips / products;
         n = (long long)(index % across) * COLUMNS;
         m = (long long)(index / across % down) * ROWS;
         const unsigned place = index / across / down;
@@ -649,15 +646,6 @@ template <int ROWS, int COLUMNS, int UNIT = 512> struct fuse_strip {
         k = min(shape.k, part * range);
         k_end = min(shape.k, k + range);
     }
-
-    static __device__ __forceinline__ unsigned all(const fuse_shape& shape)
-    {
-        const long long across = (shape.n + COLUMNS - 1) / COLUMNS, down = (shape.m + ROWS - 1) / ROWS;
-        return (unsigned)(across * down * shape.batch[0] * shape.batch[1] * shape.batch[2]);
-    }
-
-    // How many there are of so many products.
-    static __device__ __forceinline__ unsigned count(const fuse_shape& shape, unsigned products) { return max(all(shape) * products, gridDim.x); }
 
     __device__ __forceinline__ long long start(const fuse_matrix& strides) const
     {
@@ -1825,9 +1813,10 @@ extern "C" __global__ void __launch_bounds__(256, 2) k0_matmul_add(
     fuse_behind();
     typedef fuse_skinny<T0, FEW, RIGHT> strips;
     const strips::Strip strip(shape, 1);
-    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
+    const auto columns = right + strip.start(right_strides);
     __shared__ C0 product[1][strips::ROWS][strips::COLUMNS];
-    strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
+    const auto rows = left + strip.start(left_strides);
+    strips::run(strip, shape, rows, left_strides, columns, right_strides);
     if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
     for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
         const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
@@ -1861,33 +1850,30 @@ extern "C" __global__ void __launch_bounds__(256, 2) k0_matmul_add(
     C0* parts,
     unsigned* counters) {
     typedef fuse_slim<T0, SLIM, LEFT, RIGHT, STRIP> strips;
-    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
-    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
-    fetch(strips::Strip(shape, 1));
+    const strips::Strip strip(shape, 1);
+    const auto columns = right + strip.start(right_strides);
+    strips::prefetch(strip, shape, columns, right_strides);
     fuse_behind();
-    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 1); number += gridDim.x) {
-        const strips::Strip strip(shape, 1, number);
-        if (number + gridDim.x < strips::Strip::count(shape, 1)) fetch(strips::Strip(shape, 1, number + gridDim.x));
-        __shared__ C0 product[1][strips::ROWS][strips::COLUMNS];
-        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
-        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
-        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
-            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
-            const long long m = strip.m + i, n = strip.n + j;
-            if (m >= shape.m || n >= shape.n) continue;
-            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
-            fuse_pack<T0, VEC> b_in[1];
-            fuse_read<STEP_0>(b_in[0], b_ptr + fuse_offset<STEP_0>(at, b_strides), b_strides.axis[RANK - 1]);
-            C0 add8_out[VEC];
+    __shared__ C0 product[1][strips::ROWS][strips::COLUMNS];
+    const auto rows = left + strip.start(left_strides);
+    strips::run(strip, shape, rows, left_strides, columns, right_strides);
+    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
+    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+        const long long m = strip.m + i, n = strip.n + j;
+        if (m >= shape.m || n >= shape.n) continue;
+        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+        fuse_pack<T0, VEC> b_in[1];
+        fuse_read<STEP_0>(b_in[0], b_ptr + fuse_offset<STEP_0>(at, b_strides), b_strides.axis[RANK - 1]);
+        C0 add8_out[VEC];
 #pragma unroll
-            for (int v = 0; v < VEC; ++v) {
-                const C0 product2 = fuse_rounded<T0>(product[0][i][j + v]);
-                const C0 b = fuse_to_compute(b_in[0][v]);
-                const C0 add = product2 + b;
-                add8_out[v] = add;
-            }
-            fuse_write<STEP_1>(add8_ptr + fuse_offset<STEP_1>(at, add8_strides), add8_out, add8_strides.axis[RANK - 1]);
+        for (int v = 0; v < VEC; ++v) {
+            const C0 product2 = fuse_rounded<T0>(product[0][i][j + v]);
+            const C0 b = fuse_to_compute(b_in[0][v]);
+            const C0 add = product2 + b;
+            add8_out[v] = add;
         }
+        fuse_write<STEP_1>(add8_ptr + fuse_offset<STEP_1>(at, add8_strides), add8_out, add8_strides.axis[RANK - 1]);
     }
 }
 #elif defined(THIRDS)
@@ -2135,9 +2121,10 @@ extern "C" __global__ void __launch_bounds__(256, 2) k1_matmul(
     fuse_behind();
     typedef fuse_skinny<T0, FEW, RIGHT> strips;
     const strips::Strip strip(shape, 1);
-    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
+    const auto columns = right + strip.start(right_strides);
     __shared__ C0 product[1][strips::ROWS][strips::COLUMNS];
-    strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
+    const auto rows = left + strip.start(left_strides);
+    strips::run(strip, shape, rows, left_strides, columns, right_strides);
     if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
     for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
         const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
@@ -2165,29 +2152,26 @@ extern "C" __global__ void __launch_bounds__(256, 2) k1_matmul(
     C0* parts,
     unsigned* counters) {
     typedef fuse_slim<T0, SLIM, LEFT, RIGHT, STRIP> strips;
-    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
-    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
-    fetch(strips::Strip(shape, 1));
+    const strips::Strip strip(shape, 1);
+    const auto columns = right + strip.start(right_strides);
+    strips::prefetch(strip, shape, columns, right_strides);
     fuse_behind();
-    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 1); number += gridDim.x) {
-        const strips::Strip strip(shape, 1, number);
-        if (number + gridDim.x < strips::Strip::count(shape, 1)) fetch(strips::Strip(shape, 1, number + gridDim.x));
-        __shared__ C0 product[1][strips::ROWS][strips::COLUMNS];
-        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
-        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
-        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
-            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
-            const long long m = strip.m + i, n = strip.n + j;
-            if (m >= shape.m || n >= shape.n) continue;
-            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
-            C0 product6_out[VEC];
+    __shared__ C0 product[1][strips::ROWS][strips::COLUMNS];
+    const auto rows = left + strip.start(left_strides);
+    strips::run(strip, shape, rows, left_strides, columns, right_strides);
+    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
+    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+        const long long m = strip.m + i, n = strip.n + j;
+        if (m >= shape.m || n >= shape.n) continue;
+        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+        C0 product6_out[VEC];
 #pragma unroll
-            for (int v = 0; v < VEC; ++v) {
-                const C0 product2 = product[0][i][j + v];
-                product6_out[v] = product2;
-            }
-            fuse_write<STEP_0>(product6_ptr + fuse_offset<STEP_0>(at, product6_strides), product6_out, product6_strides.axis[RANK - 1]);
+        for (int v = 0; v < VEC; ++v) {
+            const C0 product2 = product[0][i][j + v];
+            product6_out[v] = product2;
         }
+        fuse_write<STEP_0>(product6_ptr + fuse_offset<STEP_0>(at, product6_strides), product6_out, product6_strides.axis[RANK - 1]);
     }
 }
 #elif defined(THIRDS)
@@ -2345,9 +2329,10 @@ extern "C" __global__ void __launch_bounds__(256, 2) k2_matmul(
     fuse_behind();
     typedef fuse_skinny<T0, FEW, RIGHT> strips;
     const strips::Strip strip(shape, 1);
-    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
+    const auto columns = right + strip.start(right_strides);
     __shared__ C0 product[1][strips::ROWS][strips::COLUMNS];
-    strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
+    const auto rows = left + strip.start(left_strides);
+    strips::run(strip, shape, rows, left_strides, columns, right_strides);
     if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
     for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
         const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
@@ -2375,29 +2360,26 @@ extern "C" __global__ void __launch_bounds__(256, 2) k2_matmul(
     C0* parts,
     unsigned* counters) {
     typedef fuse_slim<T0, SLIM, LEFT, RIGHT, STRIP> strips;
-    const auto columns = [&](const strips::Strip& strip) { return right + strip.start(right_strides); };
-    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
-    fetch(strips::Strip(shape, 1));
+    const strips::Strip strip(shape, 1);
+    const auto columns = right + strip.start(right_strides);
+    strips::prefetch(strip, shape, columns, right_strides);
     fuse_behind();
-    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 1); number += gridDim.x) {
-        const strips::Strip strip(shape, 1, number);
-        if (number + gridDim.x < strips::Strip::count(shape, 1)) fetch(strips::Strip(shape, 1, number + gridDim.x));
-        __shared__ C0 product[1][strips::ROWS][strips::COLUMNS];
-        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
-        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
-        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
-            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
-            const long long m = strip.m + i, n = strip.n + j;
-            if (m >= shape.m || n >= shape.n) continue;
-            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
-            C0 product7_out[VEC];
+    __shared__ C0 product[1][strips::ROWS][strips::COLUMNS];
+    const auto rows = left + strip.start(left_strides);
+    strips::run(strip, shape, rows, left_strides, columns, right_strides);
+    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
+    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+        const long long m = strip.m + i, n = strip.n + j;
+        if (m >= shape.m || n >= shape.n) continue;
+        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+        C0 product7_out[VEC];
 #pragma unroll
-            for (int v = 0; v < VEC; ++v) {
-                const C0 product2 = product[0][i][j + v];
-                product7_out[v] = product2;
-            }
-            fuse_write<STEP_0>(product7_ptr + fuse_offset<STEP_0>(at, product7_strides), product7_out, product7_strides.axis[RANK - 1]);
+        for (int v = 0; v < VEC; ++v) {
+            const C0 product2 = product[0][i][j + v];
+            product7_out[v] = product2;
         }
+        fuse_write<STEP_0>(product7_ptr + fuse_offset<STEP_0>(at, product7_strides), product7_out, product7_strides.axis[RANK - 1]);
     }
 }
 #elif defined(THIRDS)
@@ -2567,9 +2549,10 @@ extern "C" __global__ void __launch_bounds__(256, 2) k0_products_add(
     typedef fuse_skinny<T0, FEW, RIGHT> strips;
     const strips::Strip strip(shape, 3);
     const T0* const rights[] = {right_0, right_1, right_2};
-    const auto columns = [&](const strips::Strip& strip) { return rights[strip.product] + strip.start(right_strides); };
+    const auto columns = rights[strip.product] + strip.start(right_strides);
     __shared__ C0 product[3][strips::ROWS][strips::COLUMNS];
-    strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
+    const auto rows = left + strip.start(left_strides);
+    strips::run(strip, shape, rows, left_strides, columns, right_strides);
     if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
     for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
         const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
@@ -2617,42 +2600,39 @@ extern "C" __global__ void __launch_bounds__(256, 2) k0_products_add(
     C0* parts,
     unsigned* counters) {
     typedef fuse_slim<T0, SLIM, LEFT, RIGHT, STRIP> strips;
+    const strips::Strip strip(shape, 3);
     const T0* const rights[] = {right_0, right_1, right_2};
-    const auto columns = [&](const strips::Strip& strip) { return rights[strip.product] + strip.start(right_strides); };
-    const auto fetch = [&](const strips::Strip& strip) { strips::prefetch(strip, shape, columns(strip), right_strides); };
-    fetch(strips::Strip(shape, 3));
+    const auto columns = rights[strip.product] + strip.start(right_strides);
+    strips::prefetch(strip, shape, columns, right_strides);
     fuse_behind();
-    for (unsigned number = blockIdx.x; number < strips::Strip::count(shape, 3); number += gridDim.x) {
-        const strips::Strip strip(shape, 3, number);
-        if (number + gridDim.x < strips::Strip::count(shape, 3)) fetch(strips::Strip(shape, 3, number + gridDim.x));
-        __shared__ C0 product[3][strips::ROWS][strips::COLUMNS];
-        strips::run(strip, shape, left + strip.start(left_strides), left_strides, columns(strip), right_strides);
-        if (!fuse_settle<strips>(strip, shape, product, parts, counters)) continue;
-        for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
-            const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
-            const long long m = strip.m + i, n = strip.n + j;
-            if (m >= shape.m || n >= shape.n) continue;
-            const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
-            fuse_pack<T0, VEC> b_in[1];
-            fuse_read<STEP_0>(b_in[0], b_ptr + fuse_offset<STEP_0>(at, b_strides), b_strides.axis[RANK - 1]);
-            C0 add8_out[VEC];
-            C0 product6_out[VEC];
-            C0 product7_out[VEC];
+    __shared__ C0 product[3][strips::ROWS][strips::COLUMNS];
+    const auto rows = left + strip.start(left_strides);
+    strips::run(strip, shape, rows, left_strides, columns, right_strides);
+    if (!fuse_settle<strips>(strip, shape, product, parts, counters)) return;
+    for (int turn = threadIdx.x; turn < strips::ROWS * strips::COLUMNS / VEC; turn += 256) {
+        const int i = turn / (strips::COLUMNS / VEC), j = turn % (strips::COLUMNS / VEC) * VEC;
+        const long long m = strip.m + i, n = strip.n + j;
+        if (m >= shape.m || n >= shape.n) continue;
+        const fuse_at<RANK> at = {strip.batch.axis[0], strip.batch.axis[1], strip.batch.axis[2], (IDX)m, (IDX)n};
+        fuse_pack<T0, VEC> b_in[1];
+        fuse_read<STEP_0>(b_in[0], b_ptr + fuse_offset<STEP_0>(at, b_strides), b_strides.axis[RANK - 1]);
+        C0 add8_out[VEC];
+        C0 product6_out[VEC];
+        C0 product7_out[VEC];
 #pragma unroll
-            for (int v = 0; v < VEC; ++v) {
-                const C0 product2 = fuse_rounded<T0>(product[0][i][j + v]);
-                const C0 b = fuse_to_compute(b_in[0][v]);
-                const C0 add = product2 + b;
-                const C0 product3 = product[1][i][j + v];
-                const C0 product4 = product[2][i][j + v];
-                add8_out[v] = add;
-                product6_out[v] = product3;
-                product7_out[v] = product4;
-            }
-            fuse_write<STEP_1>(add8_ptr + fuse_offset<STEP_1>(at, add8_strides), add8_out, add8_strides.axis[RANK - 1]);
-            fuse_write<STEP_2>(product6_ptr + fuse_offset<STEP_2>(at, product6_strides), product6_out, product6_strides.axis[RANK - 1]);
-            fuse_write<STEP_3>(product7_ptr + fuse_offset<STEP_3>(at, product7_strides), product7_out, product7_strides.axis[RANK - 1]);
+        for (int v = 0; v < VEC; ++v) {
+            const C0 product2 = fuse_rounded<T0>(product[0][i][j + v]);
+            const C0 b = fuse_to_compute(b_in[0][v]);
+            const C0 add = product2 + b;
+            const C0 product3 = product[1][i][j + v];
+            const C0 product4 = product[2][i][j + v];
+            add8_out[v] = add;
+            product6_out[v] = product3;
+            product7_out[v] = product4;
         }
+        fuse_write<STEP_1>(add8_ptr + fuse_offset<STEP_1>(at, add8_strides), add8_out, add8_strides.axis[RANK - 1]);
+        fuse_write<STEP_2>(product6_ptr + fuse_offset<STEP_2>(at, product6_strides), product6_out, product6_strides.axis[RANK - 1]);
+        fuse_write<STEP_3>(product7_ptr + fuse_offset<STEP_3>(at, product7_strides), product7_out, product7_strides.axis[RANK - 1]);
     }
 }
 #elif defined(THIRDS)
