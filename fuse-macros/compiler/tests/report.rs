@@ -41,7 +41,7 @@ fn a_product_is_told_with_its_launches() {
             src/lib.rs:4  relu(..)
             reads 2*x.0*w.1 + 2*b.0 bytes, writes 2*x.0*broadcast(w.1, b.0) bytes
           fusion saved 4*x.0*broadcast(w.1, b.0) bytes of writes and reads
-          at most 29 variants of a kernel for each GPU, whatever sizes there are
+          at most 38 variants of a kernel for each GPU, whatever sizes there are
           not fused: `add(..)` may run over other extents than `matmul(..)`, unless `#[dims]` say that they are equal (src/lib.rs:3  add(..))
     "#]]
     .assert_eq(&explain("linear_relu", vec![]).to_string());

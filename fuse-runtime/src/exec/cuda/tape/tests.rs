@@ -136,9 +136,17 @@ fn random_programs_launch_the_same_by_tape() {
             // Storage of their own, for results to take over.
             let own: Vec<RawTensor> = inputs.iter().map(|x| x.copied().unwrap()).collect();
             drop(inputs);
-            check(&program, &own, true, &[]);
+            if !writes_over_on_a_tape(&program) {
+                check(&program, &own, true, &[]);
+            }
         }
     }
+}
+
+/// Whether a tape writes a part of what the caller gives up in place, of which steps make a copy: what follows might ask for memory.
+fn writes_over_on_a_tape(program: &Program) -> bool {
+    let is_last = |copy: u32| copy as usize + 2 == program.plan.steps.len();
+    program.plan.writes.iter().any(|write| write.on_gpu && !is_last(write.copy))
 }
 
 /// A graph of f32 inputs of these extents.
