@@ -44,16 +44,7 @@ fn every_kernel_compiles_in_every_variant() {
 }
 
 /// Programs whose kernels between them have every way of walking.
-const NAMED: [&str; 8] = [
-    "softmax",
-    "cross_entropy",
-    "column_sum",
-    "linear_relu",
-    "linear_relu_f32",
-    "gate_up",
-    "scatter_add",
-    "attention_fused",
-];
+const NAMED: [&str; 5] = ["cross_entropy", "column_sum", "linear_relu_f32", "gate_up", "attention_fused"];
 
 #[test]
 fn a_variable_may_be_called_what_a_text_calls_something_of_its_own() {
