@@ -89,7 +89,7 @@ impl Walker<'_> {
             };
             return match made {
                 // A constructor that a graph cannot hold reads no tensors: it runs in its place, a draw in its turn.
-                Err(Stop::Break(..)) if !self.mentions_tensor(whole) && !(draws && self.has_open_effects()) => {
+                Err(Stop::Break(..)) if !(self.mentions_tensor(whole) || draws && self.has_open_effects()) => {
                     let ty = self.made_type(op, call, type_arg, expected);
                     // What a list is uploaded as is often told by what its elements are.
                     let is_guess = op.class == Class::Host && ty == HostTy::AnyRank;
