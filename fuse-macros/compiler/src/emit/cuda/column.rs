@@ -4,7 +4,7 @@
 //! the 8 lanes. The last block of a tile joins the chunks.
 
 use super::finish::{self, stage};
-use super::map::{declare_draws, declare_reads, declare_results, elem_leaves, one_element, result};
+use super::map::{declare_draws, declare_reads, declare_results, elem_leaves, loaded, one_element, result};
 use super::params::{parameters, policy};
 use super::row::total;
 use super::scope::{Reach, Scope};
@@ -12,7 +12,8 @@ use super::signature;
 use super::stores::outgoing;
 use crate::emit::writer::Writer;
 use crate::plan::abi::{THREADS, TILE_COLUMNS};
-use crate::plan::{Expr, Level, Phase, StmtId};
+use crate::plan::{Level, Phase, StmtId};
+use std::collections::BTreeSet;
 
 /// Rows of which each thread keeps the reads in flight.
 const BATCH: &str = "(VEC >= 4 ? 4 : 8)";
@@ -62,13 +63,9 @@ fn operands(w: &mut Writer, scope: &Scope<'_>) {
 
 /// Reads what is one value a column.
 fn row_values(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) {
-    let loads = walk.before.iter().chain(&scope.phases.after).filter_map(|s| match scope.kernel.stmt(*s).expr {
-        Expr::Load(leaf) if scope.leaf_level(leaf as usize) == Level::Row && !scope.is_index(leaf as usize) => {
-            Some(leaf as usize)
-        }
-        _ => None,
-    });
-    let leaves: std::collections::BTreeSet<usize> = loads.collect();
+    let stmts = walk.before.iter().chain(&scope.phases.after);
+    let leaves: BTreeSet<usize> =
+        stmts.filter_map(|s| loaded(scope, &scope.kernel.stmt(*s).expr, Level::Row)).collect();
     for leaf in leaves {
         let name = &scope.leaves[leaf];
         w.line(format!("fuse_pack<{}, VEC> {name}_in;", scope.leaf_type(leaf)));

@@ -113,15 +113,16 @@ pub(super) fn write_back(scope: &Scope<'_>, store: usize) -> String {
     format!("fuse_write<STEP_{operand}>({to}, {name}_out, {name}_strides.axis[RANK - 1], live);")
 }
 
+/// The leaf that an expression reads from memory as it is, if it is one of this level.
+pub(super) fn loaded(scope: &Scope<'_>, expr: &Expr, level: Level) -> Option<usize> {
+    let Expr::Load(leaf) = *expr else { return None };
+    Some(leaf as usize).filter(|leaf| scope.leaf_level(*leaf) == level && !scope.is_index(*leaf))
+}
+
 /// The leaves that statements read from memory at every point, each once.
 pub(super) fn elem_leaves(scope: &Scope<'_>, stmts: &[StmtId]) -> Vec<usize> {
-    let loaded = stmts.iter().filter_map(|s| match scope.kernel.stmt(*s).expr {
-        Expr::Load(leaf) if scope.leaf_level(leaf as usize) == Level::Elem && !scope.is_index(leaf as usize) => {
-            Some(leaf as usize)
-        }
-        _ => None,
-    });
-    let mut leaves: Vec<usize> = loaded.collect();
+    let read = stmts.iter().filter_map(|s| loaded(scope, &scope.kernel.stmt(*s).expr, Level::Elem));
+    let mut leaves: Vec<usize> = read.collect();
     leaves.dedup();
     leaves
 }

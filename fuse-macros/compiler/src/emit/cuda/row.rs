@@ -16,6 +16,7 @@ use super::stores::outgoing;
 use crate::emit::writer::Writer;
 use crate::plan::abi::Arg;
 use crate::plan::{Expr, Level, Phase, StmtId};
+use std::collections::BTreeSet;
 
 /// Writes the kernel.
 pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
@@ -51,7 +52,7 @@ fn prologue(w: &mut Writer, scope: &Scope<'_>) {
 }
 
 /// The addresses of the row's elements. Some leaves have one, which was read `ahead`.
-fn row_operands(w: &mut Writer, scope: &Scope<'_>, ahead: &[usize]) {
+fn row_operands(w: &mut Writer, scope: &Scope<'_>, ahead: &BTreeSet<usize>) {
     w.line("const fuse_at<RANK> at = fuse_unravel(row, outer);");
     for (k, name) in scope.leaves.iter().enumerate().filter(|(k, _)| scope.leaf_level(*k) != Level::All) {
         if ahead.contains(&k) {

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::emit::writer::Writer;
 use crate::plan::{Expr, StmtId};
+use std::collections::BTreeSet;
 
 /// A team keeps its row: what a later walk needs again stays in arrays.
 pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
@@ -16,7 +17,7 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
         prologue(w, scope);
         w.line("const IDX row = (IDX)blockIdx.x * (THREADS / TEAM) + threadIdx.x / TEAM;");
         w.block("if (row < (IDX)outer.points)", |w| {
-            row_operands(w, scope, &[]);
+            row_operands(w, scope, &BTreeSet::new());
             for (k, walk) in scope.phases.walks.iter().enumerate() {
                 w.lines(walk.before.iter().filter_map(|s| scope.define(*s, &Element)));
                 let kept_later = kept_after(scope, k);

@@ -5,18 +5,19 @@
 //! shared memory. How the copies are made is the helper's matter, see `resident.cuh`.
 
 use super::super::finish;
-use super::super::map::elem_leaves;
+use super::super::map::{elem_leaves, loaded};
 use super::super::params::{parameters, policy};
 use super::super::scope::Scope;
 use super::super::signature;
-use super::streamed::recomputed;
+use super::streamed::{declare_step, recomputed};
 use super::{
     Batch, Element, Held, Reads, batch, declare_groups, declare_lanes, groups, prologue, row_operands, row_results,
     total,
 };
 use crate::emit::writer::Writer;
 use crate::plan::abi::resident_leaves;
-use crate::plan::{Expr, Level, Phase};
+use crate::plan::{Level, Phase};
+use std::collections::BTreeSet;
 
 /// Whether a row is looked at more than once, so that keeping it pays.
 pub(super) fn is_possible(scope: &Scope<'_>) -> bool {
@@ -32,7 +33,7 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
         let ahead = one_of_a_row(scope);
         w.lines(ahead.iter().map(|leaf| format!("{} {}_next = {{}};", scope.leaf_type(*leaf), scope.leaves[*leaf])));
         w.block("if (blockIdx.x < outer.points)", |w| {
-            aim(w, scope, &resident, "(IDX)blockIdx.x");
+            aim(w, scope, (&resident, &ahead), "(IDX)blockIdx.x");
             w.line(format!("arrivals.send_all({});", rooms(scope, &resident)));
         });
         w.block("for (IDX row = (IDX)blockIdx.x; row < (IDX)outer.points; row += (IDX)gridDim.x)", |w| {
@@ -40,7 +41,7 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
             w.lines(resident.iter().map(|leaf| format!("{}_room.open();", scope.leaves[*leaf])));
             w.line("arrivals.open();");
             w.line("const bool more = row + (IDX)gridDim.x < (IDX)outer.points;");
-            w.block("if (more)", |w| aim(w, scope, &resident, "row + (IDX)gridDim.x"));
+            w.block("if (more)", |w| aim(w, scope, (&resident, &ahead), "row + (IDX)gridDim.x"));
             for leaf in &resident {
                 let (ty, name) = (scope.leaf_type(*leaf), &scope.leaves[*leaf]);
                 w.line(format!("fuse_pack<{ty}, VEC> {name}_kept[KEPT > 0 ? KEPT * LEGS : 1][ITEMS];"));
@@ -70,26 +71,18 @@ fn declare_rooms(w: &mut Writer, scope: &Scope<'_>, resident: &[usize]) {
 
 /// The leaves of which a row has one element that is loaded as it is. It is read with the row before: nothing else of a row could
 /// begin as long as it was on its way (P8 238 us, so 227).
-fn one_of_a_row(scope: &Scope<'_>) -> Vec<usize> {
-    let uses =
-        |is: fn(&Expr) -> Option<u32>| -> Vec<u32> { scope.kernel.stmts.iter().filter_map(|s| is(&s.expr)).collect() };
-    let loaded = uses(|expr| if let Expr::Load(leaf) = expr { Some(*leaf) } else { None });
-    let gathered = uses(|expr| if let Expr::Gather { leaf, .. } = expr { Some(*leaf) } else { None });
-    let is_ahead = |leaf: &usize| {
-        let one = scope.leaf_level(*leaf) == Level::Row && !scope.is_index(*leaf);
-        one && loaded.contains(&(*leaf as u32)) && !gathered.contains(&(*leaf as u32))
-    };
-    (0..scope.leaves.len()).filter(is_ahead).collect()
+fn one_of_a_row(scope: &Scope<'_>) -> BTreeSet<usize> {
+    scope.kernel.stmts.iter().filter_map(|stmt| loaded(scope, &stmt.expr, Level::Row)).collect()
 }
 
 /// The rows that are sent for next, and what is read of them ahead.
-fn aim(w: &mut Writer, scope: &Scope<'_>, resident: &[usize], row: &str) {
+fn aim(w: &mut Writer, scope: &Scope<'_>, (resident, ahead): (&[usize], &BTreeSet<usize>), row: &str) {
     w.line(format!("const fuse_at<RANK> next = fuse_unravel({row}, outer);"));
     for &leaf in resident {
         let name = &scope.leaves[leaf];
         w.line(format!("{name}_room.aim({name}_ptr + fuse_offset(next, {name}_strides));"));
     }
-    for leaf in one_of_a_row(scope) {
+    for &leaf in ahead {
         let name = &scope.leaves[leaf];
         w.line(format!("{name}_next = {name}_ptr[fuse_offset(next, {name}_strides)];"));
     }
@@ -161,7 +154,9 @@ fn in_shared(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, resident: &[usize]
     let values = recomputed(scope, walk);
     w.block("for (IDX block = KEPT * 16384; block < len; block += 16384)", |w| {
         declare_lanes(w, scope, walk);
-        declare_step(w, scope, &Batch::whole_walk(walk, &values, Held::Shared, resident));
+        let some = format!("constexpr int SOME = WHOLE ? ITEMS : {};", few(walk));
+        let work = Batch { items: "SOME", ..Batch::whole_walk(walk, &values, Held::Shared, resident) };
+        declare_step(w, scope, &work, Some(&some));
         w.block("for (IDX base = block; base < block + 16384 && base < len; base += fuse_leg)", |w| {
             if awaited {
                 w.line("arrivals.await_leg((int)base, more ? KEPT * LEGS : 0);");
@@ -176,18 +171,6 @@ fn in_shared(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, resident: &[usize]
     if released {
         w.line(format!("arrivals.flush({});", rooms(scope, resident)));
     }
-}
-
-/// What is done with accesses to shared memory from `base` on, as a lambda that knows whether all of them are there: then they are
-/// `ITEMS`, else as few as there are lanes for.
-fn declare_step(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>) {
-    w.line("const auto step = [&](IDX base, auto whole) {");
-    w.indented(|w| {
-        w.line("constexpr bool WHOLE = whole.value;");
-        w.line(format!("constexpr int SOME = WHOLE ? ITEMS : {};", few(work.walk)));
-        batch(w, scope, &Batch { items: "SOME", ..*work }, Reads::Ahead);
-    });
-    w.line("};");
 }
 
 /// Takes the step from `base` on; at the end of a row in short ones, since most of a long one would have nothing to do.

@@ -11,6 +11,7 @@ use super::{
 use crate::emit::writer::Writer;
 use crate::plan::abi;
 use crate::plan::{Phase, StmtId};
+use std::collections::BTreeSet;
 
 /// A block reads its row again in every walk, block of the canonical order by block.
 pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
@@ -18,7 +19,7 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
         prologue(w, scope);
         w.line("const IDX row = (IDX)blockIdx.x;");
         w.block("if (row < (IDX)outer.points)", |w| {
-            row_operands(w, scope, &[]);
+            row_operands(w, scope, &BTreeSet::new());
             for walk in &scope.phases.walks {
                 w.lines(walk.before.iter().filter_map(|s| scope.define(*s, &Element)));
                 declare_blocks(w, scope, walk);
@@ -43,7 +44,7 @@ pub(super) fn split(w: &mut Writer, scope: &Scope<'_>) {
         w.line("const int chunks = (int)((len + chunk_len - 1) / chunk_len);");
         w.line("const IDX row = (IDX)blockIdx.x / chunks;");
         w.line("const int chunk = blockIdx.x % chunks;");
-        row_operands(w, scope, &[]);
+        row_operands(w, scope, &BTreeSet::new());
         w.lines(walk.before.iter().filter_map(|s| scope.define(*s, &Element)));
         declare_blocks(w, scope, walk);
         w.line("const IDX chunk_end = min(len, (chunk + 1) * chunk_len);");
@@ -84,7 +85,7 @@ fn blocks(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, [start, end]: [&str; 
     let work = Batch::whole_walk(walk, &values, Held::Nowhere, &[]);
     w.block(format!("for (IDX block = {start}; block < {end}; block += 16384)"), |w| {
         declare_lanes(w, scope, walk);
-        declare_step(w, scope, &work);
+        declare_step(w, scope, &work, None);
         w.block(
             "for (IDX base = block; base < block + 16384 && base < END; base += ITEMS * TEAM * VEC)"
                 .replace("END", end),
@@ -96,11 +97,13 @@ fn blocks(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, [start, end]: [&str; 
     });
 }
 
-/// What is done with `ITEMS` accesses from `base` on, as a lambda that knows whether all of them are there.
-fn declare_step(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>) {
+/// What is done with accesses from `base` on, as a lambda that knows whether all of them are there, and declares how many they are if
+/// not always `ITEMS`.
+pub(super) fn declare_step(w: &mut Writer, scope: &Scope<'_>, work: &Batch<'_>, items: Option<&str>) {
     w.line("const auto step = [&](IDX base, auto whole) {");
     w.indented(|w| {
         w.line("constexpr bool WHOLE = whole.value;");
+        items.into_iter().for_each(|declared| w.line(declared));
         batch(w, scope, work, Reads::Ahead);
     });
     w.line("};");
