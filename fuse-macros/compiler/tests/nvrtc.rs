@@ -85,21 +85,9 @@ fn renamed(plan: &Plan) -> impl Iterator<Item = Plan> {
 
 /// Where the names of buffers and of values stand.
 fn names(plan: &mut Plan) -> Vec<&mut String> {
-    let of = |kernel: &mut Kernel| {
-        kernel.stmts.iter_mut().for_each(|stmt| {
-            stmt.name.get_or_insert_default();
-        })
-    };
-    plan.steps.iter_mut().for_each(|step| match step {
-        PlanStep::Kernel(kernel) => of(kernel),
-        PlanStep::Matmul(matmul) => of(&mut matmul.epilogue),
-    });
     let bufs = plan.bufs.iter_mut().map(|buf| &mut buf.name);
-    let kernels = plan.steps.iter_mut().map(|step| match step {
-        PlanStep::Kernel(kernel) => kernel,
-        PlanStep::Matmul(matmul) => &mut matmul.epilogue,
-    });
-    bufs.chain(kernels.flat_map(|kernel| kernel.stmts.iter_mut().filter_map(|stmt| stmt.name.as_mut()))).collect()
+    let stmts = plan.steps.iter_mut().flat_map(PlanStep::kernels_mut).flat_map(|kernel| &mut kernel.stmts);
+    bufs.chain(stmts.map(|stmt| stmt.name.get_or_insert_default())).collect()
 }
 
 /// Every kernel in one variant of each way of walking.
