@@ -64,14 +64,13 @@ impl<'a> Buffers<'a> {
     /// On a GPU a call is done so where nothing behind the write asks for memory: where the write comes last, and where all memory is there
     /// before the first launch, when the call is taken down.
     pub fn takes_over(&mut self, step: u32) -> Result<bool> {
-        let Some(write) = self.plan.writes.iter().find(|write| write.copy == step) else { return Ok(false) };
+        let Some(write) = self.plan.write_at(step as usize) else { return Ok(false) };
         let (from, to) = (write.from.0 as usize, write.to.0 as usize);
         let BufClass::In(input) = self.plan.bufs[from].class else { return Ok(false) };
         let Some(old) = self.held[from].clone().filter(|_| self.given[input as usize]) else { return Ok(false) };
         let fits = old.layout().is_contiguous() && old.shape() == self.sizes.extents(&self.plan.bufs[to].ty.dims)?;
-        let is_last = step as usize + 2 == self.plan.steps.len();
-        let can = self.device.is_cpu()
-            || write.on_gpu && (is_last || self.device == Device::tracing()) && !self.has_empty()?;
+        let asks_no_more = write.comes_last(self.plan) || self.device == Device::tracing();
+        let can = self.device.is_cpu() || write.on_gpu && asks_no_more && !self.has_empty()?;
         if !fits || !can {
             return Ok(false);
         }

@@ -227,6 +227,11 @@ impl Plan {
         self.maps.iter().find(|maps| maps.first as usize == step)
     }
 
+    /// The write that may be done in place whose copy is a step.
+    pub fn write_at(&self, step: usize) -> Option<&PartWrite> {
+        self.writes.iter().find(|write| write.copy as usize == step)
+    }
+
     /// How many launches one call takes where a matmul library is present.
     pub fn launches(&self) -> usize {
         self.steps.iter().filter_map(Step::matmul).count() + self.kernels().count()

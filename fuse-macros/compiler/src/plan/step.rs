@@ -1,6 +1,6 @@
 //! One thing that a plan runs: a generated kernel or a product of matrices.
 
-use super::{BufId, Kernel, Operand};
+use super::{BufId, Kernel, Operand, Plan};
 use crate::types::{DType, Dim};
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,13 @@ pub struct PartWrite {
     pub to: BufId,
     /// Whether it may be done on a GPU, which goes on behind a fault: nothing behind the write finds one that was not found before.
     pub on_gpu: bool,
+}
+
+impl PartWrite {
+    /// Whether the plan ends with the write.
+    pub fn comes_last(&self, plan: &Plan) -> bool {
+        self.copy as usize + 2 == plan.steps.len()
+    }
 }
 
 impl Step {
@@ -70,7 +77,13 @@ impl Step {
         }
     }
 
-    /// All its kernels, to be changed.
+    /// All its kernels.
+    pub fn kernels(&self) -> impl Iterator<Item = &Kernel> {
+        let rest = self.matmul().and_then(|matmul| matmul.lib.rest.as_ref());
+        std::iter::once(self.program()).chain(rest)
+    }
+
+    /// The same, to be changed.
     pub fn kernels_mut(&mut self) -> impl Iterator<Item = &mut Kernel> {
         let (program, rest) = match self {
             Step::Kernel(kernel) => (kernel, None),

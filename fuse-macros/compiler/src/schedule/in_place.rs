@@ -12,7 +12,7 @@
 use super::buffers::{touched, touchers};
 use super::sink::copied;
 use crate::op::Op;
-use crate::plan::{BufClass, BufId, Expr, Kernel, LeafSource, PartWrite, Plan, Scatter, Step, StmtId, View, abi};
+use crate::plan::{BufClass, BufId, Expr, Kernel, PartWrite, Plan, Scatter, Step, StmtId, View, abi};
 use crate::types::Dim;
 
 /// Lists them.
@@ -51,8 +51,8 @@ fn write_at(plan: &Plan, step: usize) -> Option<PartWrite> {
 /// Whether what comes behind a copy, the write included once it has looked at its own positions, finds no fault that was not found before.
 fn finds_no_more(plan: &Plan, copy: usize) -> bool {
     let (before, behind) = plan.steps.split_at(copy + 1);
-    let tests = |step: &Step| kernels(step).into_iter().flat_map(|kernel| tests_of(plan, kernel)).collect::<Vec<_>>();
-    let own = kernels(&behind[0]).into_iter().flat_map(|kernel| scattered(plan, kernel));
+    let tests = |step: &Step| step.kernels().flat_map(|kernel| tests_of(plan, kernel)).collect::<Vec<_>>();
+    let own = behind[0].kernels().flat_map(|kernel| scattered(plan, kernel));
     let known: Vec<Test> = before.iter().flat_map(tests).chain(own).flatten().collect();
     let is_known = |test: Test| known.iter().any(|known| known.is_whole && known.is_of(&test));
     behind.iter().flat_map(tests).all(|test| test.is_some_and(is_known))
@@ -72,7 +72,7 @@ impl Test {
     fn of(plan: &Plan, kernel: &Kernel, index: StmtId, target: BufId, axis: u32) -> Option<Test> {
         let Expr::Load(leaf) = kernel.stmt(index).expr else { return None };
         let leaf = &kernel.leaves[leaf as usize];
-        let LeafSource::Buf(index) = leaf.source else { return None };
+        let index = leaf.buf()?;
         let is_whole = !leaf.views.iter().any(|view| matches!(view, View::Slice { .. }));
         Some(Test { index, is_whole, extent: plan.bufs[target.0 as usize].ty.dims[axis as usize].clone() })
     }
@@ -87,8 +87,8 @@ fn tests_of(plan: &Plan, kernel: &Kernel) -> Vec<Option<Test>> {
     let gathered = kernel.stmts.iter().filter_map(|stmt| match &stmt.expr {
         Expr::Gather { leaf, index } => {
             let leaf = &kernel.leaves[*leaf as usize];
-            let (LeafSource::Buf(table), Some(axis)) = (&leaf.source, leaf.indexed) else { return Some(None) };
-            Some(Test::of(plan, kernel, *index, *table, axis))
+            let (Some(table), Some(axis)) = (leaf.buf(), leaf.indexed) else { return Some(None) };
+            Some(Test::of(plan, kernel, *index, table, axis))
         }
         Expr::Apply(op, args) if divides(kernel, *op, args) => Some(None),
         _ => None,
@@ -110,13 +110,6 @@ fn divides(kernel: &Kernel, op: Op, args: &[StmtId]) -> bool {
     abi::divides_integers(op, dtype) || dtype.is_generic() && op.scalar.as_ref().is_some_and(|scalar| scalar.zero_fault)
 }
 
-fn kernels(step: &Step) -> Vec<&Kernel> {
-    match step {
-        Step::Kernel(kernel) => vec![kernel],
-        Step::Matmul(matmul) => [&matmul.epilogue].into_iter().chain(&matmul.lib.rest).collect(),
-    }
-}
-
 fn may_fault(step: &Step) -> bool {
-    kernels(step).into_iter().any(abi::may_fault)
+    step.kernels().any(abi::may_fault)
 }

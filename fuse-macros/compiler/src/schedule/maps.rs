@@ -35,7 +35,7 @@ fn count(plan: &Plan, first: usize) -> usize {
 fn joins(plan: &Plan, first: usize, count: usize) -> bool {
     let step = plan.steps.get(first + count).and_then(Step::kernel);
     let Some(kernel) = step.filter(|kernel| may_share(kernel)) else { return false };
-    if plan.writes.iter().any(|write| write.copy as usize == first + count) {
+    if plan.write_at(first + count).is_some() {
         return false;
     }
     let (before, step) = (&plan.steps[first..first + count], &plan.steps[first + count]);

@@ -145,8 +145,7 @@ fn random_programs_launch_the_same_by_tape() {
 
 /// Whether a tape writes a part of what the caller gives up in place, of which steps make a copy: what follows might ask for memory.
 fn writes_over_on_a_tape(program: &Program) -> bool {
-    let is_last = |copy: u32| copy as usize + 2 == program.plan.steps.len();
-    program.plan.writes.iter().any(|write| write.on_gpu && !is_last(write.copy))
+    program.plan.writes.iter().any(|write| write.on_gpu && !write.comes_last(&program.plan))
 }
 
 /// A graph of f32 inputs of these extents.
