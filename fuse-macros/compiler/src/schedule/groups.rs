@@ -9,6 +9,7 @@ use super::facts::{axis_attr, is_draw, is_from_nothing, is_row_order, reduced_la
 use super::frame::{Axis, Frame, frame, keeps_axes};
 use super::group::{Group, GroupId, Member, Shape};
 use super::views::{behind_views, broadcast, inverse, normal};
+use super::walk::reads_in_place;
 use crate::graph::Graph;
 use crate::op::{Class, Source, Val};
 use crate::plan::{Decision, Kind, Level, View};
@@ -258,7 +259,7 @@ impl<'g> Groups<'g> {
         if lines_up(self.graph, root, group, member, &chain, level) {
             return true;
         }
-        if !self.is_elementwise(root.node) {
+        if !self.is_elementwise(root.node) || !reads_in_place(self.graph, root, &chain) {
             return false;
         }
         let dims = self.result(root.node);

@@ -5,6 +5,7 @@ use super::group::{Group, Member};
 use super::groups::lines_up;
 use super::lower::Lower;
 use super::views::{behind_views, broadcast, normal, source_axis};
+use super::walk::is_uniform;
 use crate::graph::Node;
 use crate::op::{Attr, Class, Source, Val};
 use crate::plan::{BufId, Expr, Kernel, Kind, Leaf, LeafSource, Level, Operand, Stmt, StmtId, Store, View};
@@ -243,8 +244,4 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
         let round = node.round && dtype.compute() != dtype;
         self.kernel.push(Stmt { expr, dtype, round, level, name: node.name.clone(), place: node.place })
     }
-}
-
-fn is_uniform(class: Class) -> bool {
-    matches!(class, Class::Source(Source::Constant | Source::Scalar | Source::Size))
 }

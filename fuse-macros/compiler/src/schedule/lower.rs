@@ -8,6 +8,7 @@ use super::group::{Group, GroupId, Member, Shape};
 use super::groups::Groups;
 use super::kernel::KernelBuilder;
 use super::views::{behind_views, broadcast, normal};
+use super::walk::reads_in_place;
 use crate::graph::Graph;
 use crate::op::{Attr, Class, Val};
 use crate::plan::{Buf, BufClass, BufId, Kernel, Kind, Level, Operand, Plan, PlanCheck, Scatter, Step, View};
@@ -167,6 +168,9 @@ impl<'g> Lower<'g> {
         }
         if group.member(val.node).is_some() {
             return true;
+        }
+        if node.op.class == Class::Elementwise && !reads_in_place(self.graph, val, chain) {
+            return false;
         }
         let from = &self.groups.list[owner.0];
         let is_stored = self.bufs.contains_key(&val);

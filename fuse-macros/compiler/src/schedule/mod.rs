@@ -24,6 +24,7 @@ mod spill;
 mod tests;
 mod together;
 mod views;
+mod walk;
 
 use crate::graph::Graph;
 use crate::plan::{Plan, Step};

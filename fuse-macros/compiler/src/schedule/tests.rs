@@ -628,3 +628,34 @@ fn what_is_read_behind_a_write_is_copied_first() {
     let names: Vec<&str> = plan.writes.iter().map(|write| plan.bufs[write.from.0 as usize].name.as_str()).collect();
     assert_eq!(names, ["other"], "{}", crate::plan::print::plan(&plan));
 }
+
+/// The sum over the first axis of a value that is repeated along the last.
+fn sum_of_repeated(make: impl FnOnce(&mut Graph, Val) -> Val) -> Vec<String> {
+    steps(&plan(|g| {
+        let x = g.input("x", F32, 3);
+        let x = make(g, x);
+        let repeats = [1, 1, 2].map(Dim::Const).to_vec();
+        let repeated = g.push(Op::named("repeat"), &[x], vec![Attr::Dims(repeats)]);
+        vec![axis(g, "sum", repeated, 0)]
+    }))
+}
+
+#[test]
+fn what_a_reshape_merges_with_its_repetition_lies_in_memory() {
+    let positions = sum_of_repeated(|g, x| g.push(Op::named("triu"), &[x], vec![Attr::Int(1)]));
+    assert_eq!(positions, ["Map k0_add_ge_where_cond", "Column k1_sum"]);
+    assert_eq!(sum_of_repeated(|g, x| op(g, "neg", &[x])), ["Map k0_neg", "Column k1_sum"]);
+}
+
+#[test]
+fn what_repeats_along_all_that_a_reshape_merges_is_read_in_place() {
+    let plan = plan(|g| {
+        let (x, bias) = (g.input("x", F32, 3), g.input("bias", F32, 1));
+        same(g, (x, 2), (bias, 0));
+        let sum = op(g, "add", &[x, bias]);
+        let [b, s, d] = [0, 1, 2].map(|k| g.ty(x).dims[k].clone());
+        let rows = g.push(Op::named("reshape"), &[sum], vec![Attr::Dims(vec![Dim::mul(b, s), d])]);
+        vec![axis(g, "sum", rows, -1)]
+    });
+    assert_eq!(steps(&plan), ["Row k0_add_sum"]);
+}
