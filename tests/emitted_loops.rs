@@ -24,4 +24,4 @@ macro_rules! programs {
     };
 }
 
-programs! { argmax argmax_u8 attention attention_floats attention_fused attention_generic attention_training attention_training_generic batched_matmul bias_gelu bias_gelu_f64 casts chain column_max column_sum counting cross_entropy cumsum dropout dropout_of_sums embedding gate_up gate_up_f32 integers layer_norm linear_relu linear_relu_f32 linear_relu_generic matmul_i64 pointwise pointwise_f16 pointwise_generic projections_generic rms_norm scatter_add several_maps softmax softmax_generic softmax_gradient sum_all transpose_add write_rows }
+programs! { argmax argmax_u8 attention attention_floats attention_fused attention_generic attention_training attention_training_generic batched_matmul bias_gelu bias_gelu_f64 casts chain column_max column_sum counting cross_entropy cumsum dropout dropout_of_sums dropout_twice embedding gate_up gate_up_f32 integers layer_norm linear_relu linear_relu_f32 linear_relu_generic matmul_i64 norm_residual pointwise pointwise_f16 pointwise_generic projections_generic rms_norm scatter_add several_maps softmax softmax_generic softmax_gradient sum_all transpose_add write_rows }

@@ -132,17 +132,19 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
     }
 
     fn load(&mut self, source: LeafSource, root: Val, views: Vec<View>, level: Level) -> StmtId {
-        let leaf = self.kernel.leaf(Leaf { source, views, level, indexed: None });
         let node = self.lower.graph.node(root);
         let dtype = node.outs[root.out as usize].dtype;
-        self.kernel.push(Stmt {
-            expr: Expr::Load(leaf),
-            dtype,
-            round: false,
-            level,
-            name: node.name.clone(),
-            place: node.place,
-        })
+        self.read(Leaf { source, views, level, indexed: None }, dtype, node.name.clone(), node.place)
+    }
+
+    /// The statement that reads a leaf. There is one for each, whoever asks, so that one walk over a row can keep it for another.
+    fn read(&mut self, leaf: Leaf, dtype: DType, name: Option<String>, place: u32) -> StmtId {
+        let (level, leaf) = (leaf.level, self.kernel.leaf(leaf));
+        let expr = Expr::Load(leaf);
+        match self.kernel.ids().find(|s| self.kernel.stmt(*s).expr == expr) {
+            Some(known) => known,
+            None => self.kernel.push(Stmt { expr, dtype, round: false, level, name, place }),
+        }
     }
 
     /// Computes a node's result at the positions its chain gives.
@@ -211,10 +213,7 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
             level,
             indexed: None,
         };
-        let leaf = self.kernel.leaf(leaf);
-        let expr = Expr::Load(leaf);
-        let place = node.place;
-        let index = self.kernel.push(Stmt { expr, dtype: DType::I64, round: false, level, name: None, place });
+        let index = self.read(leaf, DType::I64, None, node.place);
         let site = self.lower.draw_site(val.node);
         let normal = node.op.class == Class::Source(Source::Normal);
         let expr = if normal { Expr::Normal(site, index) } else { Expr::Uniform(site, index) };

@@ -97,7 +97,9 @@ pub fn made() -> Vec<(&'static str, Made)> {
         ("softmax_gradient", softmax_gradient(F32)),
         ("layer_norm", layer_norm(BF16)),
         ("rms_norm", rms_norm(BF16)),
+        ("norm_residual", norm_residual(BF16)),
         ("dropout", dropout(F32)),
+        ("dropout_twice", dropout_twice(F32)),
         ("dropout_of_sums", dropout_of_sums()),
         ("cross_entropy", cross_entropy(F32)),
         ("column_sum", column_sum(F32)),
@@ -201,6 +203,27 @@ fn rms_norm(dtype: DType) -> Made {
     let (x, w) = (p.input("x", dtype, 2), p.input("w", dtype, 1));
     let eps = p.constant(1e-6, DType::F64);
     let out = p.op("rms_norm", &[x, w, eps]);
+    p.plan(&[out])
+}
+
+/// A row that is read as it is behind its norm.
+fn norm_residual(dtype: DType) -> Made {
+    let mut p = Program::new("norm_residual");
+    let (x, w) = (p.input("x", dtype, 2), p.input("w", dtype, 1));
+    let eps = p.constant(1e-6, DType::F64);
+    let norm = p.op("rms_norm", &[x, w, eps]);
+    let out = p.op("add", &[x, norm]);
+    p.plan(&[out])
+}
+
+/// Draws at the same positions in two walks over a row.
+fn dropout_twice(dtype: DType) -> Made {
+    let mut p = Program::new("dropout_twice");
+    let x = p.input("x", dtype, 2);
+    let rate = p.graph.scalar("rate", DType::F64);
+    let dropped = p.with("dropout", &[x, rate], vec![Attr::Bool(true)]);
+    let weights = p.along("softmax", dropped, -1);
+    let out = p.with("dropout", &[weights, rate], vec![Attr::Bool(true)]);
     p.plan(&[out])
 }
 

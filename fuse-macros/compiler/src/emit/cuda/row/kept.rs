@@ -26,8 +26,9 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
                 }
                 declare_groups(w, walk);
                 declare_lanes(w, scope, walk);
-                let again = walk.kept.iter().flat_map(|s| reread(scope, *s).unwrap_or_default());
-                let all: Vec<StmtId> = again.chain(walk.fresh.iter().copied()).collect();
+                let again: BTreeSet<StmtId> =
+                    walk.kept.iter().flat_map(|s| reread(scope, *s).unwrap_or_default()).collect();
+                let all: Vec<StmtId> = again.into_iter().chain(walk.fresh.iter().copied()).collect();
                 let kept: Vec<StmtId> = walk.kept.iter().copied().filter(|s| reread(scope, *s).is_none()).collect();
                 let reads = if k == 0 { Reads::Ahead } else { Reads::Close };
                 let work = Batch {
