@@ -294,6 +294,7 @@ fn variants(kernel: &Kernel) -> Vec<Variant> {
     let of =
         |outer, inner, vec, step, wide, walk| Variant { outer, inner, vec, steps: vec![step; operands], wide, walk };
     let splits = abi::arguments(kernel).iter().any(|arg| matches!(arg, abi::Arg::Partial(_)));
+    let draws = kernel.stmts.iter().any(|stmt| stmt.expr.draw().is_some());
     let keeps = Phases::of(kernel).walks.len() > 1 && !abi::resident_leaves(kernel).is_empty();
     let walks = match kernel.kind {
         Kind::Row => [
@@ -311,6 +312,7 @@ fn variants(kernel: &Kernel) -> Vec<Variant> {
         .into_iter()
         .filter(|walk| splits || *walk != Walk::Split)
         .filter(|walk| keeps || !matches!(walk, Walk::Resident { .. }))
+        .filter(|walk| !draws || !matches!(walk, Walk::Resident { kept: 1.., .. }))
         .collect(),
         Kind::Map if kernel.leaves.iter().any(|l| is_turnable(kernel, l)) => {
             vec![Walk::Plain, Walk::Tiled { tile: 64 }, Walk::Tiled { tile: 32 }]

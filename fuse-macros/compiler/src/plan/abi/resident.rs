@@ -2,7 +2,7 @@
 
 use super::geometry::Geometry;
 use super::walk::{BLOCK, LANES, Walk};
-use super::{Step, accumulator_bytes, ceil_div};
+use super::{Step, accumulator_bytes, ceil_div, draws};
 use crate::plan::{Expr, Kernel, Level, Phase, Phases};
 
 /// Threads of a block: a barrier is cheap among them, and each may have many registers.
@@ -63,7 +63,12 @@ pub(super) fn resident(
     let few = axes.len() <= FEW * BLOCK;
     let can = target.capability >= 80 && axes.inner.len() == 1 && leaves.iter().all(copied);
     let fits = || shared(kernel, axes) + aside(kernel) <= target.shared_per_block;
-    let room = if walks > 2 { KEPT / 2 } else { KEPT };
+    // The copies of Philox in four walks of a leg take NVRTC 8 to 14 seconds, and 2 without these registers.
+    let room = match walks {
+        _ if !draws(kernel).is_empty() => 0,
+        3.. => KEPT / 2,
+        _ => KEPT,
+    };
     let kept = || (axes.len() / BLOCK).min(room / registers(kernel, axes, vec)) as u32;
     (pays && few && can && fits()).then(|| (Walk::Resident { team: TEAM, kept: kept() }, vec))
 }
