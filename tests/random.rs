@@ -4,7 +4,7 @@
 //! runs them on a GPU, where each is called four times by default and four in `reduce-overhead`: step by step, as it is taken down, and
 //! again, as a graph there. `FUSE_MODE` asks for one mode. Most of the time on a GPU goes into compiling, of which one
 //! process does not do much at a time, so many seeds want several: `FUSE_SHARD=3/16` takes every sixteenth from the third on.
-//! Products of matrices are of small whole numbers, so that their sums are exact in any order and nothing of a program may
+//! Products of matrices are of halves of small odd numbers, so that their sums are exact in any order and nothing of a program may
 //! differ.
 
 mod common;

@@ -279,16 +279,18 @@ impl Generator {
         Some(Step::Call(Op::named("dropout"), vec![Operand::Value(x), p], vec![training]))
     }
 
-    /// Small whole numbers, whose products and sums are exact in any order: then a product of matrices has no freedom.
-    fn whole(&mut self, x: Ref) -> Option<Ref> {
+    /// Halves of small odd numbers, whose products and sums are exact in any order: then a product of matrices has no freedom.
+    /// None is zero, whose sign may be lost or kept.
+    fn exact(&mut self, x: Ref) -> Option<Ref> {
         let dtype = self.tensor(x).dtype();
         if dtype.is_int() {
             return Some(x);
         }
         let bound = |k: f64| Operand::Scalar(Literal::Float(k), dtype.compute());
         let limited =
-            self.add(Step::Call(Op::named("clamp"), vec![Operand::Value(x), bound(-2.0), bound(2.0)], vec![]))?;
-        self.add(call("round", &[limited], vec![]))
+            self.add(Step::Call(Op::named("clamp"), vec![Operand::Value(x), bound(-2.0), bound(1.0)], vec![]))?;
+        let whole = self.add(call("floor", &[limited], vec![]))?;
+        self.add(Step::Call(Op::named("add"), vec![Operand::Value(whole), bound(0.5)], vec![]))
     }
 
     fn matmul(&mut self) -> Option<Step> {
@@ -306,7 +308,7 @@ impl Generator {
                 self.argument(dtype, &[inner, columns])?
             }
         };
-        let (x, w) = (self.whole(x)?, self.whole(w)?);
+        let (x, w) = (self.exact(x)?, self.exact(w)?);
         Some(call("matmul", &[x, w], vec![]))
     }
 
@@ -315,7 +317,7 @@ impl Generator {
         let (inner, dtype) = (*self.shape(x).last()?, self.tensor(x).dtype());
         let outer = 1 + self.rng.below(6);
         let (w, b) = (self.argument(dtype, &[outer, inner])?, self.argument(dtype, &[outer])?);
-        let (x, w) = (self.whole(x)?, self.whole(w)?);
+        let (x, w) = (self.exact(x)?, self.exact(w)?);
         Some(call("linear", &[x, w, b], vec![]))
     }
 
