@@ -290,14 +290,68 @@ fn names_of_macros_and_callers_do_not_meet() {
 }
 
 #[compile]
-fn any_rank<const R: usize>(x: &Tensor<f32, R>) -> Tensor<f32, R> {
-    x.relu() * 2.0
+fn softmax_of_rank<const R: usize>(
+    x: &Tensor<f32, R>,
+    y: Tensor<f32, R>,
+    scale: f32,
+) -> (Tensor<f32, R>, Tensor<f32, R>) {
+    let sum = x * scale + y;
+    println!("{}", sum.sum_all().item());
+    (sum.softmax(-1), sum)
+}
+
+fn check_rank<const R: usize>(dims: [usize; R]) {
+    let (x, y) = (Tensor::randn(dims, Device::cpu()), Tensor::randn(dims.map(|extent| extent.min(2)), Device::cpu()));
+    let y = if R > 1 { y.narrow(-1, 0, 1) } else { Tensor::ones(dims, Device::cpu()) };
+    let ((soft, sum), (wanted, wanted_sum)) = (softmax_of_rank(&x, y.clone(), 0.5), softmax_of_rank::eager(&x, y, 0.5));
+    assert_eq!((soft.dims(), soft.to_vec()), (wanted.dims(), wanted.to_vec()));
+    assert_eq!(sum.to_vec(), wanted_sum.to_vec());
 }
 
 #[test]
-fn a_function_of_any_rank_runs_eager_and_says_so() {
-    same!(any_rank(&row(&[1.0, -2.0])));
-    assert_eq!(any_rank::explain().breaks()[0].code, "B017");
+fn a_function_of_any_rank_is_captured() {
+    assert_eq!(
+        softmax_of_rank::explain().breaks().iter().map(|found| found.code.as_str()).collect::<Vec<_>>(),
+        ["B004"]
+    );
+    check_rank([]);
+    check_rank([5]);
+    check_rank([2, 3]);
+    check_rank([2, 1, 4]);
+    check_rank([1, 2, 1, 2, 2, 3]);
+    // More than it was captured for: op by op.
+    check_rank([1, 2, 1, 2, 2, 1, 3]);
+}
+
+#[compile]
+fn doubled_of_rank<T: Float, const R: usize>(x: &mut Tensor<T, R>, flag: bool) {
+    *x = if flag { x.relu() * T::from_f64(2.0) } else { x.tril(0).detach() };
+}
+
+#[test]
+fn a_function_of_any_rank_and_type_writes_to_its_tensor() {
+    use half::bf16;
+    for flag in [true, false] {
+        let mut x = Tensor::<bf16, 3>::randn([2, 3, 3], Device::cpu());
+        let mut y = x.clone();
+        doubled_of_rank(&mut x, flag);
+        doubled_of_rank::eager(&mut y, flag);
+        assert_eq!(x.to_vec(), y.to_vec());
+    }
+    assert!(doubled_of_rank::explain().breaks().is_empty());
+}
+
+#[compile]
+fn first_axis_of_rank<const R: usize>(x: &Tensor<f32, R>) -> Tensor<f32, R> {
+    x.softmax(0)
+}
+
+#[test]
+fn a_function_that_depends_on_its_rank_runs_eager_and_says_so() {
+    same!(first_axis_of_rank(&row(&[1.0, -2.0])));
+    let breaks = first_axis_of_rank::explain().breaks();
+    assert_eq!(breaks[0].code, "B017");
+    assert_eq!(breaks[0].reason, "`softmax` counts an axis from the front, so the function runs op by op");
 }
 
 #[compile]

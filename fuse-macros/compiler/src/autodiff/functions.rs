@@ -253,6 +253,7 @@ impl<'a> Reader<'a> {
         Program {
             name: name.clone(),
             generics: generics.clone(),
+            open_rank: None,
             eager: segments.is_empty(),
             segments,
             turns: Default::default(),

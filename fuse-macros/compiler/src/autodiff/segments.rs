@@ -78,7 +78,7 @@ fn is_only_read(body: &[Step], local: &Ident) -> bool {
         Step::Capture { value, .. } | Step::Scalar { value, .. } | Step::Write { value, .. } => check(value),
         Step::Launch(launch) => launch.inputs.iter().for_each(&mut check),
         Step::Nest(list) => heads(list, &mut check),
-        Step::Size { .. } | Step::Loop(_) | Step::Branch(_) => {}
+        Step::Size(_) | Step::Loop(_) | Step::Branch(_) => {}
     });
     only
 }

@@ -50,6 +50,12 @@ impl Diagnostics {
         }
     }
 
+    /// Adds all that others have found.
+    pub fn extend(&mut self, others: Diagnostics) {
+        self.errors.extend(others.errors);
+        self.breaks.extend(others.breaks);
+    }
+
     /// How many breaks were recorded.
     pub fn break_count(&self) -> usize {
         self.breaks.len()

@@ -253,9 +253,8 @@ impl Outer {
             return Some(found);
         }
         let steps = walker.flow.steps.get(self.steps..).unwrap_or_default();
-        let stays = |step: &Step| {
-            matches!(step, Step::Host(_) | Step::Capture { .. } | Step::Scalar { .. } | Step::Size { .. })
-        };
+        let stays =
+            |step: &Step| matches!(step, Step::Host(_) | Step::Capture { .. } | Step::Scalar { .. } | Step::Size(_));
         if walker.segments.len() != self.segments || !steps.iter().all(stays) {
             return Some(("the closure is more than one graph".to_owned(), closure.body.to_token_stream()));
         }

@@ -93,7 +93,14 @@ impl Walker<'_> {
                 Some(expr) => self.named_dim(expr, at, ident, attr, named),
                 None => {
                     let sym = self.new_sym(format!("{ident}.{axis}"));
-                    entry.push(Entry::Size(Size { local: self.sym_local(sym), sym, of: quote!(#ident), axis }));
+                    let is_open = self.generics.leaves_open(tensor.rank);
+                    entry.push(Entry::Size(Size {
+                        local: self.sym_local(sym),
+                        sym,
+                        of: quote!(#ident),
+                        axis,
+                        is_open,
+                    }));
                     Dim::Sym(sym)
                 }
             });
@@ -196,7 +203,7 @@ impl Walker<'_> {
                 (1, 0) => {
                     let param = &definition.extent.param;
                     let axis = definition.extent.axis;
-                    Entry::Size(Size { local, sym: definition.sym, of: quote!(#param), axis })
+                    Entry::Size(Size { local, sym: definition.sym, of: quote!(#param), axis, is_open: false })
                 }
                 (factor, offset) => {
                     Entry::Solved { local, sym: definition.sym, factor, offset, extent: definition.extent }

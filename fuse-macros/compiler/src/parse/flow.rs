@@ -2,7 +2,7 @@
 
 use super::Walker;
 use super::names::Name;
-use super::program::Step;
+use super::program::{Size, Step};
 use super::types::TensorTy;
 use super::value::{Home, Place, TensorInfo, TensorKey, Var};
 use crate::graph::Graph;
@@ -127,11 +127,12 @@ impl Walker<'_> {
     /// A tensor of known element type and rank in a variable of the emitted code. Its extents get symbols of their own.
     pub fn add_host(&mut self, ty: TensorTy, place: Place) -> TensorKey {
         let label = place.tokens.to_string().replace(' ', "");
+        let is_open = self.generics.leaves_open(ty.rank);
         let dims = (0..ty.rank)
             .map(|axis| {
                 let sym = self.new_sym(format!("{label}.{axis}"));
                 let (local, of) = (self.sym_local(sym), place.tokens.clone());
-                self.flow.steps.push(Step::Size { local, sym, of, axis });
+                self.flow.steps.push(Step::Size(Size { local, sym, of, axis, is_open }));
                 Dim::Sym(sym)
             })
             .collect::<Vec<_>>();

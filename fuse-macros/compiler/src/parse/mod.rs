@@ -23,6 +23,7 @@ mod method;
 mod mistake;
 mod names;
 mod node;
+mod open_rank;
 mod operand;
 mod options;
 mod outcome;
@@ -40,6 +41,7 @@ mod usage;
 mod value;
 
 pub use entry::parameter_name;
+pub use open_rank::OpenRank;
 pub use options::{option_name, options};
 pub use program::{Branch, DimAt, Entry, Joined, Launch, Loop, Out, Piece, Program, Size, State, Step};
 pub use types::{GenericNames, HostTy, TensorTy, may_hold_tensor, speaks_of_tensors};
@@ -80,6 +82,27 @@ pub struct Function<'a> {
 /// Reads a function. `None`: rustc rejects it, and says so at the original.
 pub fn function(function: &Function, diag: &mut Diagnostics) -> Option<Program> {
     let generics = GenericNames::read(function.outer.into_iter().chain([&function.sig.generics]));
+    let Some(name) = open_rank::of(function, &generics) else { return read(function, generics, None, diag) };
+    let open = GenericNames { rank: Some(name.clone()), ..generics.clone() };
+    let mut found = Diagnostics::default();
+    let captured = read(function, open, None, &mut found).filter(|_| !found.has_errors());
+    let least = captured.as_ref().map(open_rank::least);
+    match (captured, least) {
+        (Some(program), Some(Ok(least))) => {
+            diag.extend(found);
+            Some(Program { open_rank: Some(OpenRank { name, least }), ..program })
+        }
+        (_, least) => read(function, generics, least.and_then(Result::err), diag),
+    }
+}
+
+/// Reads a function with what is known of its generic parameters; `differs` says why it is not captured for any rank.
+fn read(
+    function: &Function,
+    generics: GenericNames,
+    differs: Option<String>,
+    diag: &mut Diagnostics,
+) -> Option<Program> {
     let returns = match &function.sig.output {
         ReturnType::Default => HostTy::Unknown,
         ReturnType::Type(_, ty) => generics.host_ty(ty),
@@ -105,6 +128,7 @@ pub fn function(function: &Function, diag: &mut Diagnostics) -> Option<Program> 
         cannot_unroll: false,
         closure: Closure::default(),
         differentiated: function.differentiated,
+        differs,
     };
     walker.run(function)
 }
@@ -155,6 +179,8 @@ pub(crate) struct Walker<'a> {
     closure: Closure,
     /// Whether gradients of the function are asked for.
     differentiated: bool,
+    /// Why a function of open rank is not captured for all of them.
+    differs: Option<String>,
 }
 
 impl Walker<'_> {
@@ -177,7 +203,7 @@ impl Walker<'_> {
         let breaks = self.diag.breaks();
         let generics = self.generics.floats;
         let Walker { name, turns, needed, .. } = self;
-        Some(Program { name, generics, segments, turns, entry, body, needed, breaks, eager })
+        Some(Program { name, generics, open_rank: None, segments, turns, entry, body, needed, breaks, eager })
     }
 
     /// Functions that are not captured at all; the reason is recorded.
@@ -185,26 +211,27 @@ impl Walker<'_> {
         let sig = function.sig;
         let unsafety = matches!(sig.safety, syn::Safety::Unsafe(_)).then(|| sig.safety.to_token_stream());
         let reason = if sig.asyncness.is_some() {
-            Some((sig.asyncness.to_token_stream(), "an `async` function runs op by op"))
+            Some((sig.asyncness.to_token_stream(), "an `async` function runs op by op".to_owned()))
         } else if sig.constness.is_some() {
-            Some((sig.constness.to_token_stream(), "a `const` function runs op by op"))
+            Some((sig.constness.to_token_stream(), "a `const` function runs op by op".to_owned()))
         } else if let Some(unsafety) = unsafety {
-            Some((unsafety, "an `unsafe` function runs op by op"))
+            Some((unsafety, "an `unsafe` function runs op by op".to_owned()))
         } else if sig.abi.is_some() {
-            Some((sig.abi.to_token_stream(), "an `extern` function runs op by op"))
+            Some((sig.abi.to_token_stream(), "an `extern` function runs op by op".to_owned()))
         } else if let Some(at) = conditional(function) {
-            Some((at, "code under `#[cfg]` may or may not be there, so the function runs op by op"))
+            Some((at, "code under `#[cfg]` may or may not be there, so the function runs op by op".to_owned()))
         } else if let Some(at) = opaque(&sig.output) {
-            Some((at, "a type in `impl` is that of one body alone, so the function runs op by op"))
+            Some((at, "a type in `impl` is that of one body alone, so the function runs op by op".to_owned()))
         } else {
-            self.open_type(function)
-                .map(|at| (at, "a tensor's rank or element type is not written out, so the function runs op by op"))
+            let why =
+                self.differs.take().unwrap_or_else(|| "a tensor's rank or element type is not written out".to_owned());
+            self.open_type(function).map(|at| (at, format!("{why}, so the function runs op by op")))
         };
         if reason.is_some() {
             self.refuse_open_dims(function);
         }
         if let Some((at, reason)) = &reason {
-            self.diag.graph_break(BreakKind::EAGER, at, *reason);
+            self.diag.graph_break(BreakKind::EAGER, at, reason);
             self.whole = true;
         }
         reason.is_some()

@@ -1,5 +1,6 @@
 //! What parsing makes of a function: a tree of host code and launches of graphs.
 
+use super::open_rank::OpenRank;
 use crate::diag::Break;
 use crate::graph::Graph;
 use crate::types::{DType, Sym};
@@ -12,6 +13,8 @@ pub struct Program {
     pub name: String,
     /// The generic element types; the n-th is `DType::Param(n)`.
     pub generics: Vec<Ident>,
+    /// The rank that its tensors leave open, if they do.
+    pub open_rank: Option<OpenRank>,
     /// Its graphs, in the order in which the text launches them.
     pub segments: Vec<Graph>,
     /// Which of them are turns of loops on tensor data.
@@ -77,6 +80,8 @@ pub struct Size {
     pub of: TokenStream,
     /// The axis.
     pub axis: usize,
+    /// Whether the tensor's rank is open, so that the axis is one of as many as it is brought to.
+    pub is_open: bool,
 }
 
 /// One thing the emitted body does.
@@ -103,16 +108,7 @@ pub enum Step {
         value: TokenStream,
     },
     /// An extent is read, if a later graph needs it.
-    Size {
-        /// The variable.
-        local: Ident,
-        /// The symbol.
-        sym: Sym,
-        /// The tensor.
-        of: TokenStream,
-        /// The axis.
-        axis: usize,
-    },
+    Size(Size),
     /// A graph is launched.
     Launch(Launch),
     /// Two graphs take turns until a test fails.
@@ -279,7 +275,7 @@ impl fmt::Display for Steps<'_> {
                 Step::Value(tokens) => writeln!(f, "{pad}=> {tokens}")?,
                 Step::Capture { local, value } => writeln!(f, "{pad}{local} = {value}")?,
                 Step::Scalar { local, dtype, value } => writeln!(f, "{pad}{local}: {dtype} = {value}")?,
-                Step::Size { local, sym, of, axis } => {
+                Step::Size(Size { local, sym, of, axis, .. }) => {
                     if self.program.needed.contains(sym) {
                         writeln!(f, "{pad}{local} = {of}.size({axis})")?;
                     }

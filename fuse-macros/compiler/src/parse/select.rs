@@ -234,7 +234,7 @@ fn is_cheap(op: Op) -> bool {
 /// Reading a size or a plain scalar variable cannot fail and changes nothing.
 pub fn is_harmless(step: &Step) -> bool {
     match step {
-        Step::Size { .. } => true,
+        Step::Size(_) => true,
         Step::Scalar { value, .. } => is_plain(value.clone()),
         _ => false,
     }

@@ -1,6 +1,6 @@
 //! What the signature and `let` annotations say about a value.
 
-use crate::types::DType;
+use crate::types::{DType, OPEN_RANK};
 use proc_macro2::Ident;
 use syn::{Expr, ExprLit, FnArg, GenericArgument, GenericParam, Generics, Lit, PathArguments, Type, TypeParamBound};
 
@@ -47,6 +47,8 @@ pub struct GenericNames {
     pub others: Vec<Ident>,
     /// Const parameters.
     pub consts: Vec<Ident>,
+    /// The const parameter that is the rank of tensors, if these are read as ones of [`OPEN_RANK`].
+    pub rank: Option<Ident>,
 }
 
 impl GenericNames {
@@ -66,6 +68,11 @@ impl GenericNames {
             }
         }
         names
+    }
+
+    /// Whether a tensor that is read as one of this rank has an open one.
+    pub fn leaves_open(&self, rank: usize) -> bool {
+        self.rank.is_some() && rank == OPEN_RANK
     }
 
     /// The element type that a type names.
@@ -140,6 +147,12 @@ impl GenericNames {
         };
         let rank = match args.get(1) {
             Some(GenericArgument::Const(Expr::Lit(ExprLit { lit: Lit::Int(rank), .. }))) => rank.base10_parse().ok(),
+            // A name alone reads as a type.
+            Some(GenericArgument::Type(Type::Path(path)))
+                if self.rank.as_ref().is_some_and(|rank| path.path.is_ident(rank)) =>
+            {
+                Some(OPEN_RANK)
+            }
             _ => None,
         };
         match (dtype, rank) {

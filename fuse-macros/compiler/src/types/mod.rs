@@ -9,6 +9,9 @@ pub use dtype::DType;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+/// The rank that tensors whose rank is a const parameter are brought to, by leading axes of extent 1.
+pub const OPEN_RANK: usize = 6;
+
 /// The type of a tensor value inside a graph: its element type and its extents.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ty {

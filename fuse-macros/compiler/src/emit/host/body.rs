@@ -3,11 +3,12 @@
 use super::given::given;
 use super::signature::Signature;
 use crate::emit::loops;
+use crate::op::Val;
 use crate::options::Mode;
-use crate::parse::{Branch, Entry, Joined, Launch, Loop, Out, Piece, Program, Size, Step};
+use crate::parse::{Branch, Entry, Joined, Launch, Loop, OpenRank, Out, Piece, Program, Size, Step};
 use crate::pipeline::{Compiled, Followed};
 use crate::plan::Plan;
-use crate::types::DType;
+use crate::types::{DType, OPEN_RANK};
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
@@ -33,12 +34,16 @@ impl Body<'_> {
             Some(Followed { constants, .. }) => quote!(wants_eager_for(&[#(#constants.raw()),*])),
             None => quote!(wants_eager()),
         };
+        let beyond = self.program().open_rank.as_ref().map(|OpenRank { name, least }| {
+            let least = Literal::usize_unsuffixed(*least);
+            quote!(|| !::fuse_runtime::rt::is_open_to::<#name>(#least))
+        });
         let cubins_change = cubins_change();
         let body = quote! {
             // A change of the variable has the function compiled, and its stages shown, again.
             let _ = ::core::option_env!("FUSE_DUMP");
             #cubins_change
-            if ::fuse_runtime::rt::#wants_eager {
+            if ::fuse_runtime::rt::#wants_eager #beyond {
                 return #eager;
             }
             #entry
@@ -54,13 +59,7 @@ impl Body<'_> {
     fn entry(&self, entry: &Entry) -> TokenStream {
         let function = &self.program().name;
         match entry {
-            Entry::Size(Size { local, sym, of, axis }) => {
-                if !self.program().needed.contains(sym) {
-                    return quote!();
-                }
-                let axis = Literal::usize_unsuffixed(*axis);
-                quote!(let #local = #of.size(#axis) as i64;)
-            }
+            Entry::Size(size) => self.size(size),
             Entry::Solved { local, factor, offset, extent, .. } => {
                 let (param, axis, text) = (&extent.param, Literal::usize_unsuffixed(extent.axis), &extent.text);
                 let name = param.to_string();
@@ -94,19 +93,23 @@ impl Body<'_> {
                     quote_spanned!(Span::mixed_site().located_at(at)=> ::fuse_runtime::rt::weak_scalar::<#ty, _>);
                 quote!(let #local = #read(#value);)
             }
-            Step::Size { local, sym, of, axis } => match self.program().needed.contains(sym) {
-                true => {
-                    let axis = Literal::usize_unsuffixed(*axis);
-                    quote!(let #local = #of.size(#axis) as i64;)
-                }
-                false => quote!(),
-            },
+            Step::Size(size) => self.size(size),
             Step::Launch(launch) => self.launch(launch),
             Step::Loop(found) => self.device_loop(found),
             Step::Branch(found) => self.device_branch(found),
             // A GPU may find out later that the call that makes the value has failed.
             Step::Write { target, value } => quote!(::fuse_runtime::rt::replace(&mut *#target, #value);),
             Step::Nest(pieces) => self.pieces(pieces),
+        }
+    }
+
+    /// An extent is read, if something needs it.
+    fn size(&self, Size { local, sym, of, axis, is_open }: &Size) -> TokenStream {
+        let axis = Literal::usize_unsuffixed(*axis);
+        match self.program().needed.contains(sym) {
+            true if *is_open => quote!(let #local = ::fuse_runtime::rt::widened(&#of).shape()[#axis] as i64;),
+            true => quote!(let #local = #of.size(#axis) as i64;),
+            false => quote!(),
         }
     }
 
@@ -296,12 +299,18 @@ impl Body<'_> {
     /// What a graph is called with.
     fn inputs(&self, launch: &Launch) -> TokenStream {
         let (params, bodies) = (self.params(), self.bodies(&self.compiled.plans[launch.segment]));
-        let (inputs, scalars, sizes) = (&launch.inputs, &launch.scalars, &launch.sizes);
+        let Launch { inputs, scalars, sizes, .. } = launch;
         let given = given(&self.program().body, self.signature);
+        let graph = &self.program().segments[launch.segment];
+        let is_open = |val: &Val| self.is_open(graph.nodes[val.node as usize].outs[val.out as usize].rank());
+        let tensors = inputs.iter().zip(&graph.inputs).map(|(input, val)| match is_open(val) {
+            true => quote!(&::fuse_runtime::rt::widened(&#input)),
+            false => quote!(#input.raw()),
+        });
         quote! {
             ::fuse_runtime::rt::Inputs {
                 params: &[#(#params),*],
-                tensors: &[#(#inputs.raw()),*],
+                tensors: &[#(#tensors),*],
                 given: &[#(#given),*],
                 scalars: &[#(#scalars),*],
                 host_ints: &[#(#sizes),*],
@@ -325,8 +334,17 @@ impl Body<'_> {
 
     /// A typed tensor from what a graph gave.
     fn tensor(&self, dtype: DType, rank: usize, raw: &Ident) -> TokenStream {
-        let (ty, rank) = (self.element(dtype), Literal::usize_unsuffixed(rank));
+        let ty = self.element(dtype);
+        if let Some(OpenRank { name, .. }) = self.program().open_rank.as_ref().filter(|_| self.is_open(rank)) {
+            return quote!(::fuse_runtime::rt::narrowed::<#ty, #name>(#raw));
+        }
+        let rank = Literal::usize_unsuffixed(rank);
         quote!(::fuse_runtime::Tensor::<#ty, #rank>::from_raw(#raw))
+    }
+
+    /// Whether a tensor of this rank in a graph is one of open rank in the function.
+    fn is_open(&self, rank: usize) -> bool {
+        self.program().open_rank.is_some() && rank == OPEN_RANK
     }
 
     /// What the attribute says about how the graphs are called, where it says something.

@@ -46,7 +46,7 @@ fn parameter<'a>(input: &TokenStream, signature: &'a Signature) -> Option<(&'a I
 /// Whether a step before the launch may hold on to a tensor; reading a number of it does not.
 fn may_keep(step: &Step, name: &Ident) -> bool {
     match step {
-        Step::Size { .. } | Step::Scalar { .. } => false,
+        Step::Size(_) | Step::Scalar { .. } => false,
         Step::Host(tokens) => !rebinds(tokens, name) && mentions(step, name),
         _ => mentions(step, name),
     }
@@ -76,7 +76,7 @@ fn mentions(step: &Step, name: &Ident) -> bool {
     match step {
         Step::Host(tokens) | Step::Value(tokens) => has(tokens, name),
         Step::Capture { value, .. } | Step::Scalar { value, .. } => has(value, name),
-        Step::Size { of, .. } => has(of, name),
+        Step::Size(size) => has(&size.of, name),
         Step::Write { target, value } => target == name || has(value, name),
         Step::Launch(_) | Step::Loop(_) | Step::Branch(_) | Step::Nest(_) => true,
     }

@@ -1,6 +1,6 @@
 //! Where a graph ends.
 
-use super::check;
+use super::{captured, check};
 use expect_test::expect;
 
 #[test]
@@ -176,14 +176,36 @@ fn a_statement_that_may_return_ends_the_graph() {
 }
 
 #[test]
-fn a_generic_rank_runs_eager_and_says_so() {
+fn a_generic_rank_is_read_as_many_axes() {
     check(
-        "fn f<const R: usize>(x: &Tensor<f32, R>) -> Tensor<f32, R> { x.exp() }",
+        "fn f<const R: usize>(x: &Tensor<f32, R>, k: f32) -> Tensor<f32, R> { (x * k).softmax(-1) }",
         expect![[r#"
-            eager
-            break B017 at 1:25: a tensor's rank or element type is not written out, so the function runs op by op
+            __s1: f32 = k
+            [__t2] = graph f(x, __s1)
+              | %0: f32[x.0, x.1, x.2, x.3, x.4, x.5] = input(0)  // x
+              | %1: f32[] = scalar(0)
+              | %2: f32[x.0, x.1, x.2, x.3, x.4, x.5] = mul(%0, %1)
+              | %3: f32[x.0, x.1, x.2, x.3, x.4, x.5] = softmax(%2, -1)
+              | out %3
+            => __t2
         "#]],
     );
+}
+
+#[test]
+fn a_generic_rank_that_an_op_does_not_keep_runs_eager_and_says_so() {
+    let reasons = [
+        ("x.softmax(0)", "`softmax` counts an axis from the front"),
+        ("x.unsqueeze(0).squeeze(0)", "`unsqueeze` does not keep the rank"),
+        ("x + w", "`add` brings tensors of open rank together with others"),
+        ("Tensor::<f32, R>::zeros(x.dims(), x.device())", "a tensor's rank or element type is not written out"),
+    ];
+    for (body, reason) in reasons {
+        let text =
+            format!("fn f<const R: usize>(x: &Tensor<f32, R>, w: &Tensor<f32, 1>) -> Tensor<f32, R> {{ {body} }}");
+        let break_ = format!("eager\nbreak B017 at 1:25: {reason}, so the function runs op by op\n");
+        assert_eq!(captured(&text), break_);
+    }
 }
 
 #[test]
