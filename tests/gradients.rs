@@ -11,6 +11,8 @@ mod common;
 mod companions;
 #[path = "gradients/layers.rs"]
 mod layers;
+#[path = "gradients/results.rs"]
+mod results;
 #[path = "gradients/second_order.rs"]
 mod second_order;
 #[path = "gradients/training_step.rs"]

@@ -192,6 +192,16 @@ fn a_second_value_comes_back_beside_the_first() {
 }
 
 #[test]
+fn whatever_comes_behind_the_number_of_a_tuple_comes_back() {
+    let x = vector(&[1.0, -2.0]);
+    let ((loss, double, count), grad) = value_and_grad(&x, |x| ((&x * &x).sum_all(), x * 2.0, 2));
+    assert_eq!((loss.item(), double.to_vec(), count), (5.0, vec![2.0, -4.0], 2));
+    assert_eq!(grad.to_vec(), [2.0, -4.0]);
+    let fallible = |x: Tensor<f32, 1>| Ok::<_, Error>((x.sum_all(), 1, "a", 2.0));
+    assert_eq!(value_and_grad(&x, fallible).unwrap().1.to_vec(), [1.0, 1.0]);
+}
+
+#[test]
 fn cotangents_add_up_in_reverse_program_order_and_their_own_type() {
     let x = Tensor::from_slice(&[bf16::from_f32(1.0)], [1], device());
     let (_, grad) = value_and_grad(&x, |x| (&x * 256.0 + &x * 1.0 + &x * 1.0).sum_all());

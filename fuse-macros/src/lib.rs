@@ -26,8 +26,10 @@ use proc_macro::TokenStream;
 /// | `companion` | a name | what the enum beside the function is called |
 ///
 /// With `grad(w, b)`, `f::value_and_grad(..)` takes the function's arguments and gives `(value, (w_grad, b_grad))`, if the result has
-/// rank 0; `f::vjp(.., &cotangent)` gives the same for any result, weighted by a cotangent of its extents. With one parameter its
-/// gradient stands alone. Forward and backward of a function of one graph are one graph, fused together; a function with graph
+/// rank 0 or is a tuple that begins with such a number; `f::vjp(.., &cotangent)` gives the same for any result, weighted by a cotangent
+/// of its extents. A cotangent has the structure of the result: `(&c0, (&c1, ()))` for `(Tensor, (Tensor, usize))`, `[&c0, &c1]` for an
+/// array, a slice `&[c0, c1]` for a `Vec`, and `()` for what holds no tensor of floats: numbers, flags, tensors of integers or bools. With
+/// one parameter its gradient stands alone. Forward and backward of a function of one graph are one graph, fused together; a function with graph
 /// breaks or host branches is walked back graph by graph along the path it took. So is a function, of however many graphs, that is
 /// called inside of a `value_and_grad` in plain Rust, such as a layer of a model. With `grad(order = 2, x)`,
 /// `f::hvp(.., &x_vector)` gives `(value, product)`, the product of the second derivatives for `x` with a vector; the order also allows

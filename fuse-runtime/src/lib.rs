@@ -14,6 +14,25 @@
 //! assert_eq!(layer::explain().breaks().len(), 0);
 //! ```
 //!
+//! With `grad(..)` come gradients of a function, and `vjp` takes a cotangent for each tensor of its result:
+//!
+//! ```
+//! use fuse_runtime::prelude::*;
+//!
+//! #[compile(grad(w))]
+//! fn encode(x: &Tensor<f32, 2>, w: &Tensor<f32, 2>) -> (Tensor<f32, 2>, [Tensor<f32, 1>; 2], usize) {
+//!     let y = x.matmul(w);
+//!     let (total, largest) = (y.sum(-1), y.max(-1));
+//!     (y, [total, largest], x.size(0))
+//! }
+//!
+//! let (x, w) = (Tensor::from([[1.0f32, 2.0]]), Tensor::from([[3.0f32, 1.0], [1.0, 1.0]]));
+//! let (y_up, total_up, largest_up) = (Tensor::from([[1.0f32, -1.0]]), Tensor::from([10.0f32]), Tensor::from([100.0f32]));
+//! let ((y, _, rows), w_grad) = encode::vjp(&x, &w, (&y_up, [&total_up, &largest_up], ()));
+//! assert_eq!((y.to_vec(), rows), (vec![5.0, 3.0], 1));
+//! assert_eq!(w_grad.to_vec(), [111.0, 9.0, 222.0, 18.0]);
+//! ```
+//!
 //! [`Tensor`] has the ops, [`compile`] the options, [`Explanation`] what a report tells, [`Device`] the places to run.
 
 // Emitted code names the crate, and so do the tests of this crate.
@@ -59,7 +78,7 @@ pub use generator::Generator;
 pub use layout::Layout;
 pub use raw::RawTensor;
 pub use stream::Stream;
-pub use tape::{Differentiable, Outcome, Params, value_and_grad};
+pub use tape::{Outcome, Params, value_and_grad};
 pub use tensor::Tensor;
 
 /// Everything a program that uses tensors needs.

@@ -119,6 +119,27 @@ fn a_second_value_comes_back_beside_the_loss() {
 }
 
 #[compile(fullgraph)]
+fn with_norm_and_size(
+    x: &Tensor<f32, 2>,
+    w: &Tensor<f32, 2>,
+) -> ((Tensor<f32, 0>, Tensor<f32, 1>, usize), Tensor<f32, 2>) {
+    value_and_grad(w, |w| {
+        let y = x.matmul(&w);
+        (y.powi(2).mean_all(), y.norm(1), x.size(0))
+    })
+}
+
+#[test]
+fn a_tuple_comes_back_with_what_is_behind_its_loss() {
+    let d = device();
+    let (x, w) = (Tensor::randn([5, 3], d), Tensor::randn([3, 4], d));
+    let ((loss, norms, n), grad) = with_norm_and_size(&x, &w);
+    let ((eager_loss, eager_norms, eager_n), eager_grad) = with_norm_and_size::eager(&x, &w);
+    assert_eq!((loss.item(), norms.to_vec(), n), (eager_loss.item(), eager_norms.to_vec(), eager_n));
+    assert_eq!(grad.to_vec(), eager_grad.to_vec());
+}
+
+#[compile(fullgraph)]
 fn fallible(x: &Tensor<f32, 1>, w: &Tensor<f32, 1>) -> Result<(Tensor<f32, 0>, Tensor<f32, 1>), Error> {
     value_and_grad(w, |w| Ok((x * w).sum_all()))
 }

@@ -3,7 +3,7 @@
 use crate::common::{Rng, device, first_difference, lay_out, raw_of, value_of};
 use crate::program::{Program, Step, Trace};
 use fuse_compiler::autodiff::{self, Request, Seed};
-use fuse_compiler::op::{Class, Num};
+use fuse_compiler::op::{Build, Class, Num};
 use fuse_compiler::types::DType;
 use fuse_runtime::rt::{run_graph, vjp_untyped};
 use fuse_runtime::{Error, RawTensor};
@@ -11,26 +11,24 @@ use fuse_runtime::{Error, RawTensor};
 /// Of sums of products, in units of the largest element: they may be taken in another order.
 const TOLERANCE: f64 = 1e-3;
 
-/// Compares the gradients of a program's first result of floats, with a random cotangent; `false` where it has none.
+/// Compares the gradients of all of a program's results of floats, each with a random cotangent, and of the first of them and
+/// its first input of floats once more; `false` where there are none.
 pub fn compare(program: &Program) -> Result<bool, String> {
     let Ok((mut graph, scalars)) = program.graph() else { return Ok(false) };
-    let is_float = |step: &Step| matches!(step, Step::Input(value, _) if value.dtype.is_float());
     let inputs: Vec<RawTensor> = program.inputs().map(|(value, lay)| lay_out(value, lay, device())).collect();
     let wrt: Vec<u32> = (0..).zip(&inputs).filter(|(_, input)| input.dtype().is_float()).map(|(k, _)| k).collect();
-    let Some(out) = graph.outs.iter().position(|&out| graph.node(out).outs[out.out as usize].dtype.is_float()) else {
-        return Ok(false);
-    };
-    if wrt.is_empty() || !program.steps.iter().any(is_float) {
-        return Ok(false);
-    }
-    let mut cotangent = None;
-    let Ok(by_tape) = on_tape(program, &inputs, out, &mut cotangent) else { return Ok(false) };
-    let cotangent = cotangent.expect("the tape was walked");
+    let is_float = |&out: &usize| graph.ty(graph.outs[out]).dtype.is_float();
+    let mut outs: Vec<usize> = (0..graph.outs.len()).filter(is_float).collect();
+    let (Some(&first), Some(&input)) = (outs.first(), wrt.first()) else { return Ok(false) };
+    outs.push(first);
+    let mut cotangents = vec![];
+    let Ok(by_tape) = on_tape(program, &inputs, &outs, &mut cotangents) else { return Ok(false) };
 
-    graph.outs = vec![graph.outs[out]];
-    let mut joint = autodiff::run(graph, &Request { wrt, seeds: vec![Seed::Input] });
-    joint.outs.remove(0);
-    let args: Vec<&RawTensor> = inputs.iter().chain([&cotangent]).collect();
+    graph.outs = outs.iter().map(|&out| graph.outs[out]).chain([graph.inputs[input as usize]]).collect();
+    let results = graph.outs.len();
+    let mut joint = autodiff::run(graph, &Request { wrt, seeds: vec![Seed::Input; results] });
+    joint.outs.drain(..results);
+    let args: Vec<&RawTensor> = inputs.iter().chain(&cotangents).collect();
     let compiled = run_graph(&joint, &args, &scalars, device()).map_err(|error| format!("compiled fails: {error}"))?;
     let exact = !program
         .calls()
@@ -41,15 +39,16 @@ pub fn compare(program: &Program) -> Result<bool, String> {
     Ok(true)
 }
 
-/// The gradients by the tape, of the result `out`, for whose extents a cotangent is made.
+/// The gradients by the tape, of these results and the first input of floats, for whose extents cotangents are made.
 fn on_tape(
     program: &Program,
     inputs: &[RawTensor],
-    out: usize,
-    cotangent: &mut Option<RawTensor>,
+    outs: &[usize],
+    cotangents: &mut Vec<RawTensor>,
 ) -> Result<Vec<RawTensor>, Error> {
     let floats: Vec<RawTensor> = inputs.iter().filter(|input| input.dtype().is_float()).cloned().collect();
     vjp_untyped(&floats, |vars| {
+        let first = vars[0].clone();
         let mut vars = vars.into_iter();
         let mut arguments = inputs.iter().map(|input| match input.dtype().is_float() {
             true => vars.next().expect("there is a variable for each input of floats"),
@@ -63,11 +62,14 @@ fn on_tape(
             };
             trace.push(results);
         }
-        let at = program.outs[out];
-        let value = trace[at.step][at.out].clone();
-        let made = raw_of(&Rng::new(3).value(value.dtype(), value.shape(), (-1.0, 1.0))).to_device(device())?;
-        *cotangent = Some(made.clone());
-        Ok((value, made))
+        let result = |&out: &usize| trace[program.outs[out].step][program.outs[out].out].clone();
+        let values: Vec<RawTensor> = outs.iter().map(result).chain([first]).collect();
+        let mut rng = Rng::new(3);
+        for value in &values {
+            let made = raw_of(&rng.value(value.dtype(), value.shape(), (-1.0, 1.0))).to_device(device())?;
+            cotangents.push(made);
+        }
+        Ok(values.into_iter().zip(cotangents.clone()).collect())
     })
 }
 

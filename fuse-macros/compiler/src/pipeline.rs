@@ -1,5 +1,6 @@
 //! The whole compiler on one page.
 
+use crate::autodiff::functions::{Derived, Gradients};
 use crate::autodiff::split::{Derivative, Pair};
 use crate::diag::Diagnostics;
 use crate::emit;
@@ -130,7 +131,7 @@ fn compile_body(function: &Function, options: &Options, diag: &mut Diagnostics) 
     if diag.has_errors() {
         return None;
     }
-    let gradients = gradients(function, &program, options, diag)?;
+    let (gradients, refused) = gradients(function, &program, options, diag)?;
     program.eager |= options.backend == Backend::Eager;
     let plans = match options.backend {
         Backend::Auto => {
@@ -140,7 +141,7 @@ fn compile_body(function: &Function, options: &Options, diag: &mut Diagnostics) 
         Backend::Eager => vec![],
     };
     let mut compiled =
-        Compiled { program, plans, gradients, followed: None, mode: options.mode, dynamic: options.dynamic };
+        Compiled { program, plans, gradients, refused, followed: None, mode: options.mode, dynamic: options.dynamic };
     let is_followed = !compiled.gradients.is_empty() && !compiled.program.eager;
     if is_followed {
         compiled.followed = Some(followed(function, &compiled, options));
@@ -170,29 +171,31 @@ fn followed(function: &Function, compiled: &Compiled, options: &Options) -> Foll
     }
 }
 
-/// The functions that give gradients, where they are asked for. `None` after a mistake.
+/// The functions that give gradients, where they are asked for, and the heads of those that cannot. `None` after a mistake.
 fn gradients(
     function: &Function,
     program: &Program,
     options: &Options,
     diag: &mut Diagnostics,
-) -> Option<Vec<Differentiated>> {
+) -> Option<(Vec<Differentiated>, Vec<(&'static str, Signature)>)> {
     if options.grad.is_empty() {
-        return Some(vec![]);
+        return Some((vec![], vec![]));
     }
-    let derived = autodiff::functions::run(function, program, &options.grad, options.grad_order, diag);
-    let compile = |(k, derived): (usize, autodiff::functions::Derived)| {
-        let autodiff::functions::Derived { name, signature, wanted, further, program: mut derived } = derived;
+    let Gradients { derived, refused } =
+        autodiff::functions::run(function, program, &options.grad, options.grad_order, diag);
+    let compile = |(k, derived): (usize, Derived)| {
+        let Derived { name, signature, wanted, further, program: mut derived } = derived;
         derived.eager |= options.backend == Backend::Eager;
         let plans = match derived.eager {
             true => vec![],
             false => vec![plans(program.segments.len() + k, &derived.segments[0], options, false)],
         };
         let (mode, dynamic) = (options.mode, options.dynamic);
-        let compiled = Compiled { program: derived, plans, gradients: vec![], followed: None, mode, dynamic };
+        let compiled =
+            Compiled { program: derived, plans, gradients: vec![], refused: vec![], followed: None, mode, dynamic };
         Differentiated { name, signature, wanted, further, compiled }
     };
-    (!diag.has_errors()).then(|| derived.into_iter().enumerate().map(compile).collect())
+    (!diag.has_errors()).then(|| (derived.into_iter().enumerate().map(compile).collect(), refused))
 }
 
 /// A captured function and the plans of its graphs.
@@ -203,6 +206,8 @@ pub struct Compiled {
     pub plans: Vec<Vec<Plan>>,
     /// The functions beside it that give gradients.
     pub gradients: Vec<Differentiated>,
+    /// What the functions are called that the result has no gradients for, and their heads.
+    pub refused: Vec<(&'static str, Signature)>,
     /// How a tape follows the function from graph to graph, if its gradients are asked for.
     pub followed: Option<Followed>,
     /// What the graphs' calls are tuned for.

@@ -81,6 +81,12 @@ pub fn check_dim(function: &str, param: &str, axis: usize, dim: &str, extent: us
     }
 }
 
+/// Checks that a list of cotangents has one for each part of the result.
+#[track_caller]
+pub fn check_count(name: &str, cotangents: usize, parts: usize) {
+    crate::tape::count(name, cotangents, parts).or_raise();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

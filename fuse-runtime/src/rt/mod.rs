@@ -20,7 +20,7 @@ mod simd;
 
 pub use crate::math;
 pub use crate::reduce;
-pub use crate::tape::{hvp, replaced, vjp, vjp_untyped};
+pub use crate::tape::{hvp, replaced, try_vjp, vjp, vjp_untyped};
 pub use body::{BLOCK, Body, DynBody};
 pub use branch::{Joined, branch};
 pub use cubin::Cubin;
@@ -28,7 +28,7 @@ pub use derivative::{Derivative, Way};
 pub use device_loop::while_loop;
 pub use fuse_compiler::options::Mode;
 pub use fuse_compiler::types::DType;
-pub use glue::{WeakScalar, check_dim, fallible, launched, replace, solve_dim, weak_scalar};
+pub use glue::{WeakScalar, check_count, check_dim, fallible, launched, replace, solve_dim, weak_scalar};
 pub use graph::{Callable, run_graph};
 pub use host::{HostInt, int, wants_eager, wants_eager_for};
 pub use indexed::{Gather, Scatter};

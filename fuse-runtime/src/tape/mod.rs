@@ -9,22 +9,28 @@
 //! outer call the walk back of an inner one is work like any other, whose graphs have gradients of their own.
 
 mod backward;
+mod cotangents;
 mod draws;
 mod graphs;
+mod outcome;
 mod params;
 mod record;
 mod segments;
+mod tuples;
 
+pub use cotangents::{Weighted, count};
 pub(crate) use draws::run as run_draws;
-pub use params::{Differentiable, Outcome, Params, replaced};
+pub use outcome::Outcome;
+pub use params::{Params, replaced};
 pub(crate) use record::{Var, What, is_recording, is_traced, record, traced};
 pub(crate) use segments::follow;
 
 use crate::eager;
-use crate::error::{OrRaise, Result};
+use crate::error::{Error, OrRaise, Result};
 use crate::raw::RawTensor;
 use fuse_compiler::op::Attr;
-use record::{Recording, Tape, settled};
+use record::{Recording, Tape};
+use std::sync::Arc;
 
 /// The value of a function and its gradients for some tensors: one tensor, a tuple of them, an array, a model of
 /// [`parameters!`](crate::parameters).
@@ -33,8 +39,8 @@ use record::{Recording, Tape, settled};
 /// this crate; a function under [`compile`](crate::compile) that it calls is walked back by its own
 /// backward graphs if it has `grad(..)` for all that it is given of variables, and runs op by op otherwise. Values read by
 /// [`item`](crate::Tensor::item) are constants, and [`detach`](crate::Tensor::detach) makes constants. A tensor that the
-/// value does not depend on has a gradient of zeros. With the value the function may give anything else: a pair of both
-/// comes back as a pair.
+/// value does not depend on has a gradient of zeros. Behind the value the function may give anything else: a tuple comes
+/// back as a tuple.
 ///
 /// ```
 /// use fuse_runtime::prelude::*;
@@ -83,18 +89,40 @@ use record::{Recording, Tape, settled};
 /// With an [`Error`](crate::Error) where an op fails.
 #[track_caller]
 pub fn value_and_grad<P: Params, O: Outcome>(params: P, function: impl FnOnce(P::Vars) -> O) -> O::With<P::Grads> {
-    pull(params, function, one)
+    let tape = Tape::new();
+    let outcome = on_tape(&tape, &params, function);
+    outcome.with(|value| {
+        let gradients = one(value).and_then(|seed| walk_back(&tape, vec![(value.clone(), seed)]));
+        in_place(params, gradients.or_raise())
+    })
 }
 
-/// The value of a function and the gradients of its product with a cotangent.
+/// The value of a function and the gradients of its product with a cotangent of its structure, of which `name` tells a failure.
 #[doc(hidden)]
 #[track_caller]
-pub fn vjp<P: Params, O: Differentiable>(
+pub fn vjp<P: Params, C, O: Weighted<C>>(
     params: P,
-    cotangent: &RawTensor,
+    name: &str,
+    cotangent: &C,
     function: impl FnOnce(P::Vars) -> O,
-) -> O::With<P::Grads> {
-    pull(params, function, |_| Ok(cotangent.clone()))
+) -> (O, P::Grads) {
+    try_vjp(params, name, cotangent, |vars| Ok::<O, Error>(function(vars))).or_raise()
+}
+
+/// The same for a function that may fail.
+#[doc(hidden)]
+pub fn try_vjp<P: Params, C, O: Weighted<C>, E: From<Error>>(
+    params: P,
+    name: &str,
+    cotangent: &C,
+    function: impl FnOnce(P::Vars) -> std::result::Result<O, E>,
+) -> std::result::Result<(O, P::Grads), E> {
+    let tape = Tape::new();
+    let value = on_tape(&tape, &params, function)?;
+    let mut seeds = vec![];
+    <O as Weighted<C>>::seeds(&value, cotangent, name, &mut seeds)?;
+    let gradients = walk_back(&tape, seeds)?;
+    Ok((<O as Weighted<C>>::settled(value), in_place(params, gradients)))
 }
 
 /// The value of a function and the products of its second derivatives with vectors, one for each parameter.
@@ -118,8 +146,7 @@ pub fn hvp<P: Params, O: Outcome>(
         let products = one(value)
             .and_then(|seed| walk_back(&inner, vec![(value.clone(), seed)]))
             .and_then(|gradients| walk_back(&outer, seeds(&gradients)));
-        let mut products = products.or_raise().into_iter();
-        params.grads(&mut || products.next().expect("there is a product for each variable"))
+        in_place(params, products.or_raise())
     })
 }
 
@@ -129,22 +156,17 @@ fn one(value: &RawTensor) -> Result<RawTensor> {
     Ok(eager::run(value.device(), "ones", &[], &attrs)?.remove(0))
 }
 
-#[track_caller]
-fn pull<P: Params, O: Differentiable>(
-    params: P,
-    function: impl FnOnce(P::Vars) -> O,
-    seed: impl FnOnce(&RawTensor) -> Result<RawTensor>,
-) -> O::With<P::Grads> {
-    let tape = Tape::new();
+/// Calls a function with variables of a tape, which records meanwhile.
+fn on_tape<P: Params, O>(tape: &Arc<Tape>, params: &P, function: impl FnOnce(P::Vars) -> O) -> O {
     let vars = params.vars(&mut |tensor| tape.variable(tensor));
-    let recording = Recording::start();
-    let outcome = function(vars);
-    drop(recording);
-    outcome.with(|value| {
-        let gradients = seed(value).and_then(|seed| walk_back(&tape, vec![(value.clone(), seed)]));
-        let mut gradients = gradients.or_raise().into_iter();
-        params.grads(&mut || gradients.next().expect("there is a gradient for each variable"))
-    })
+    let _recording = Recording::start();
+    function(vars)
+}
+
+/// Gradients in the place of the parameters.
+fn in_place<P: Params>(params: P, gradients: Vec<RawTensor>) -> P::Grads {
+    let mut gradients = gradients.into_iter();
+    params.grads(&mut || gradients.next().expect("there is a gradient for each variable"))
 }
 
 /// The gradients of a tape's variables, for values with these cotangents.
@@ -154,15 +176,15 @@ fn walk_back(tape: &Tape, seeds: Vec<(RawTensor, RawTensor)>) -> Result<Vec<RawT
     backward::run(entries, seeds.into_iter().filter_map(on_tape).collect(), variables)
 }
 
-/// The gradients of ops on tensors without types, for tests that make them at run time: `function` gives a value and its
-/// cotangent.
+/// The gradients of ops on tensors without types, for tests that make them at run time: `function` gives values and their
+/// cotangents.
 #[doc(hidden)]
 pub fn vjp_untyped(
     params: &[RawTensor],
-    function: impl FnOnce(Vec<RawTensor>) -> Result<(RawTensor, RawTensor)>,
+    function: impl FnOnce(Vec<RawTensor>) -> Result<Vec<(RawTensor, RawTensor)>>,
 ) -> Result<Vec<RawTensor>> {
     let tape = Tape::new();
     let vars = params.iter().map(|tensor| tape.variable(tensor)).collect();
-    let (value, cotangent) = function(vars)?;
-    walk_back(&tape, vec![(value, cotangent)])
+    let seeds = function(vars)?;
+    walk_back(&tape, seeds)
 }

@@ -1,13 +1,13 @@
 use fuse_runtime::prelude::*;
 
 #[compile(grad(x))]
-fn position(x: &Tensor<f32, 1>) -> Tensor<i64, 0> {
-    x.argmax(0)
+fn position(x: &Tensor<f32, 1>) -> (Tensor<i64, 0>, usize) {
+    (x.argmax(0), x.size(0))
 }
 
 #[compile(grad(x))]
-fn both(x: &Tensor<f32, 1>) -> (Tensor<f32, 0>, Tensor<f32, 0>) {
-    (x.sum_all(), x.mean_all())
+fn optional(x: &Tensor<f32, 1>) -> (Tensor<f32, 0>, Option<Tensor<f32, 1>>) {
+    (x.sum_all(), Some(x.exp()))
 }
 
 #[compile(grad(x))]

@@ -1,16 +1,20 @@
-//! What `grad(w, b)` asks for beside a function: `value_and_grad` for a result of rank 0, and `vjp` for any; from
-//! `grad(order = 2, ..)` on `hvp`, too.
+//! What `grad(w, b)` asks for beside a function: `value_and_grad` for a result of rank 0 or a tuple that begins with one, and
+//! `vjp` for any; from `grad(order = 2, ..)` on `hvp`, too.
 //!
 //! The one graph of a function is replaced by that of forward and backward; its host code stays as it is. A function of
 //! several graphs, or of none, is followed on the eager tape.
 
+use super::structure::{Leaf, Structure, first_argument};
 use super::{Cut, Mistake, Request, Seed};
 use crate::diag::Diagnostics;
 use crate::graph::{Graph, Place};
-use crate::parse::{Function, GenericNames, HostTy, Launch, Out, Program, Step, TensorTy, parameter_name};
+use crate::op::Val;
+use crate::parse::{
+    Entry, Function, GenericNames, HostTy, Launch, Out, Program, Returned, Step, TensorTy, parameter_name,
+};
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
-use syn::{FnArg, GenericArgument, PathArguments, ReturnType, Signature, Type};
+use syn::{FnArg, GenericArgument, PathArguments, ReturnType, Signature, Type, TypePath};
 
 /// A function that gives gradients beside the value.
 pub struct Derived {
@@ -26,22 +30,38 @@ pub struct Derived {
     pub program: Program,
 }
 
-/// The functions that `grad(..)` with these parameters asks for; none after a mistake.
+/// What `grad(..)` puts beside a function.
+#[derive(Default)]
+pub struct Gradients {
+    /// The functions that give gradients.
+    pub derived: Vec<Derived>,
+    /// The heads of those that the result has none for. Bounds that are never met have rustc say why at a call.
+    pub refused: Vec<(&'static str, Signature)>,
+}
+
+/// What `grad(..)` with these parameters asks for; nothing after a mistake.
 pub fn run(
     function: &Function,
     program: &Program,
     wanted: &[Ident],
     order: usize,
     diag: &mut Diagnostics,
-) -> Vec<Derived> {
-    let Some(reader) = Reader::read(function, program, wanted, diag) else { return vec![] };
-    if reader.graph.is_some_and(|graph| !reader.is_defined(graph, diag)) {
-        return vec![];
+) -> Gradients {
+    let Some(reader) = Reader::read(function, program, wanted, diag) else { return Gradients::default() };
+    let undefined = reader.undefined(Form::Vjp);
+    if !undefined.is_empty() {
+        undefined.iter().for_each(|found| reader.report(found, diag));
+        return Gradients::default();
     }
-    let is_scalar = reader.result.rank == 0;
-    let forms =
-        [is_scalar.then_some(Form::ValueAndGrad), Some(Form::Vjp), (is_scalar && order > 1).then_some(Form::Hvp)];
-    forms.into_iter().flatten().map(|form| reader.derive(form)).collect()
+    let forms = [Form::ValueAndGrad, Form::Vjp, Form::Hvp].into_iter().filter(|&form| form != Form::Hvp || order > 1);
+    let (possible, refused): (Vec<Form>, Vec<Form>) =
+        forms.partition(|&form| form == Form::Vjp || reader.result.has_loss());
+    // A tuple may begin with a number that has no gradients, such as an accuracy.
+    let is_defined = |form: &Form| *form == Form::Vjp || reader.undefined(*form).is_empty();
+    Gradients {
+        derived: possible.into_iter().filter(is_defined).map(|form| reader.derive(form)).collect(),
+        refused: refused.into_iter().map(|form| (form.name(), reader.refused(form))).collect(),
+    }
 }
 
 /// Puts the gradients of every `value_and_grad` that was captured in their places.
@@ -119,11 +139,18 @@ struct Reader<'a> {
     function: &'a Function<'a>,
     program: &'a Program,
     wanted: Vec<Wanted>,
-    result: TensorTy,
-    /// The result's type as written, and the `Result` around it.
+    result: Structure,
+    /// The result's type as written, without the `Result` around it.
     written: &'a Type,
     /// The function as one graph, if it is one.
     graph: Option<OneGraph<'a>>,
+}
+
+/// A parameter that reaches the results only through an op without a gradient.
+struct Undefined<'a> {
+    parameter: &'a Ident,
+    op: &'static str,
+    place: &'a Place,
 }
 
 /// A function that is one graph.
@@ -132,24 +159,52 @@ struct OneGraph<'a> {
     graph: &'a Graph,
     /// Where its launch stands among the steps.
     at: usize,
-    /// Which of its results the function's is.
-    out: usize,
+    /// That launch.
+    launch: &'a Launch,
+}
+
+/// What is differentiated of a function that is one graph.
+struct Weighted {
+    leaves: Vec<Leaf>,
+    /// Where they are in the graph.
+    vals: Vec<Val>,
+    /// Checks of the lists of cotangents.
+    counts: Vec<Entry>,
 }
 
 impl<'a> OneGraph<'a> {
-    /// `None` where host code comes between graphs, or makes the result.
+    /// `None` where host code comes between graphs.
     fn of(program: &'a Program) -> Option<OneGraph<'a>> {
         let launches = |step: &Step| matches!(step, Step::Launch(_) | Step::Loop(_) | Step::Branch(_) | Step::Nest(_));
         let mut found = program.body.iter().enumerate().filter(|(_, step)| launches(step));
         let (Some((at, Step::Launch(launch))), None) = (found.next(), found.next()) else { return None };
-        let Some(Step::Value(value)) = program.body.last() else { return None };
-        let out = launch.outs.iter().position(|out| names(value, &out.local))?;
-        Some(OneGraph { graph: program.segments.get(launch.segment)?, at, out })
+        let has_value = matches!(program.body.last(), Some(Step::Value(_)));
+        has_value.then_some(OneGraph { graph: program.segments.get(launch.segment)?, at, launch })
     }
 
-    fn request(&self, wanted: &[Wanted], seed: Seed) -> Request {
-        let seeds = (0..self.graph.outs.len()).map(|out| if out == self.out { seed } else { Seed::Nothing });
-        Request { wrt: wanted.iter().filter_map(|wanted| wanted.input).collect(), seeds: seeds.collect() }
+    /// Where a tensor is in the graph, if it is there.
+    fn val(&self, source: &Returned) -> Option<Val> {
+        match source {
+            Returned::Result { segment, out } if *segment == self.launch.segment => Some(self.graph.outs[*out]),
+            Returned::Parameter(name) => self.input(name).map(|input| self.graph.inputs[input]),
+            _ => None,
+        }
+    }
+
+    /// Which input a parameter is.
+    fn input(&self, name: &Ident) -> Option<usize> {
+        self.launch.params.iter().position(|param| param.as_ref() == Some(name))
+    }
+
+    /// The graph with what is differentiated behind its results, and the request for that.
+    fn weighted(&self, vals: &[Val], wanted: &[Wanted], seed: Seed) -> (Graph, Request) {
+        let mut graph = self.graph.clone();
+        let results = graph.outs.len();
+        graph.outs.extend(vals);
+        let seeds = (0..graph.outs.len()).map(|out| if out < results { Seed::Nothing } else { seed });
+        let request =
+            Request { wrt: wanted.iter().filter_map(|wanted| wanted.input).collect(), seeds: seeds.collect() };
+        (graph, request)
     }
 }
 
@@ -166,40 +221,56 @@ impl<'a> Reader<'a> {
         let mut wanted: Vec<Wanted> = found.into_iter().collect::<Option<_>>()?;
         refuse(function, diag)?;
         let graph = OneGraph::of(program);
-        if let Some(Step::Launch(launch)) = graph.map(|graph| &program.body[graph.at]) {
-            for wanted in &mut wanted {
-                let is_it = |param: &Option<Ident>| param.as_ref() == Some(&wanted.name);
-                wanted.input = launch.params.iter().position(is_it).map(|input| input as u32);
-            }
+        for wanted in &mut wanted {
+            wanted.input = graph.and_then(|one| one.input(&wanted.name)).map(|input| input as u32);
         }
         Some(Reader { function, program, wanted, result, written, graph })
     }
 
-    /// Whether every parameter has a gradient; if not, the ops that have none are reported.
-    fn is_defined(&self, one: OneGraph, diag: &mut Diagnostics) -> bool {
-        let mut defined = true;
-        for wanted in &self.wanted {
-            let request = one.request(std::slice::from_ref(wanted), Seed::Input);
-            if let Err(Mistake::Undefined { op, place, .. }) = super::check(one.graph, &request) {
-                self.report(&wanted.name, op.name, &one.graph.places[place as usize], diag);
-                defined = false;
+    /// What is differentiated of the one graph. `None` where there is none, or it does not have all of that.
+    fn weighted(&self, form: Form) -> Option<(OneGraph<'a>, Weighted)> {
+        let (one, returned) = (self.graph?, &self.program.returned);
+        let (leaves, counts) = match form {
+            Form::Vjp => {
+                let cotangent = self.cotangent();
+                self.result.leaves(returned, quote!(#cotangent))?
             }
-        }
-        defined
+            Form::ValueAndGrad | Form::Hvp => (vec![self.result.loss(returned)?], vec![]),
+        };
+        let vals = leaves.iter().map(|leaf| one.val(&leaf.source)).collect::<Option<_>>()?;
+        Some((one, Weighted { leaves, vals, counts }))
+    }
+
+    /// The parameters that have no gradient, as far as one graph tells it.
+    fn undefined(&self, form: Form) -> Vec<Undefined<'_>> {
+        let Some((one, found)) = self.weighted(form) else { return vec![] };
+        let undefined = |parameter| {
+            let (graph, request) = one.weighted(&found.vals, std::slice::from_ref(parameter), Seed::Input);
+            match super::check(&graph, &request) {
+                Err(Mistake::Undefined { op, place, .. }) => {
+                    let place = &one.graph.places[place as usize];
+                    Some(Undefined { parameter: &parameter.name, op: op.name, place })
+                }
+                _ => None,
+            }
+        };
+        self.wanted.iter().filter_map(undefined).collect()
     }
 
     /// Reports an op through which alone a parameter reaches the result, and that has no gradient.
-    fn report(&self, name: &Ident, op: &str, place: &Place, diag: &mut Diagnostics) {
+    fn report(&self, found: &Undefined, diag: &mut Diagnostics) {
+        let Undefined { parameter: name, op, place } = *found;
         let message = format!("`{op}` has no gradient, and `{name}` reaches the result only through it");
-        let at = found(self.function.block.to_token_stream(), op, place).unwrap_or_else(|| name.to_token_stream());
+        let at =
+            self::found(self.function.block.to_token_stream(), op, place).unwrap_or_else(|| name.to_token_stream());
         let help = format!("leave `{name}` out of `grad(..)`, or compute with what has a gradient");
         diag.error(at, message, Some(&help));
     }
 
     fn derive(&self, form: Form) -> Derived {
         let further = self.further(form);
-        let program = match self.graph {
-            Some(one) => self.joint(one, form, &further),
+        let program = match self.weighted(form) {
+            Some((one, found)) => self.joint(one, &found, form, &further),
             None => self.beside(vec![], vec![]),
         };
         let wanted = self.wanted.iter().map(|wanted| wanted.name.clone()).collect();
@@ -208,43 +279,64 @@ impl<'a> Reader<'a> {
         Derived { name: form.name(), signature, wanted, further, program }
     }
 
-    /// The parameters behind those of the function, and their types as written: the cotangent of the result, or a vector
-    /// for each wanted parameter.
+    /// The parameters behind those of the function, and their types: the cotangent of the result, or a vector for each
+    /// wanted parameter.
     fn further(&self, form: Form) -> Vec<(Ident, TokenStream)> {
         match form {
             Form::ValueAndGrad => vec![],
-            Form::Vjp => vec![(self.free_name("cotangent"), self.written.to_token_stream())],
+            Form::Vjp => vec![(self.cotangent(), self.result.cotangent())],
             Form::Hvp => {
-                let vector =
-                    |wanted: &Wanted| (self.free_name(&format!("{}_vector", wanted.name)), wanted.written.clone());
+                let vector = |Wanted { name, written, .. }: &Wanted| {
+                    (self.free_name(&format!("{name}_vector")), quote!(&#written))
+                };
                 self.wanted.iter().map(vector).collect()
             }
         }
     }
 
+    fn cotangent(&self) -> Ident {
+        self.free_name("cotangent")
+    }
+
     /// The program of forward and backward.
-    fn joint(&self, one: OneGraph, form: Form, further: &[(Ident, TokenStream)]) -> Program {
-        let request = one.request(&self.wanted, form.seed());
-        let mut graph = super::run(one.graph.clone(), &request);
-        if form == Form::Hvp {
-            graph = along(graph, request.wrt, one.graph.outs.len());
+    fn joint(&self, one: OneGraph, found: &Weighted, form: Form, further: &[(Ident, TokenStream)]) -> Program {
+        let (graph, request) = one.weighted(&found.vals, &self.wanted, form.seed());
+        let results = one.graph.outs.len();
+        let mut graph = super::run(graph, &request);
+        graph.outs.drain(results..results + found.vals.len());
+        match form {
+            Form::ValueAndGrad => {}
+            Form::Vjp => name_cotangents(&mut graph, &found.leaves),
+            Form::Hvp => graph = along(graph, request.wrt, results),
         }
         graph.name = format!("{}::{}", self.program.name, form.name());
         let mut body = self.program.body.clone();
         let Step::Launch(launch) = &mut body[one.at] else { unreachable!("a launch stands there") };
-        // A parameter that the graph does not read has no vector in it either.
-        let is_read = |k: &usize| form != Form::Hvp || self.wanted[*k].input.is_some();
-        for (name, _) in (0..further.len()).filter(is_read).map(|k| &further[k]) {
-            launch.inputs.push(quote!(#name));
-            launch.params.push(Some(name.clone()));
-        }
+        let inputs = self.further_inputs(found, form, further);
+        launch.params.extend(inputs.iter().map(|_| None));
+        launch.inputs.extend(inputs);
         let gradients = self.gradients(launch);
         let Some(Step::Value(value)) = body.last_mut() else { unreachable!("the value comes last") };
         *value = match self.is_fallible() {
             true => quote!((#value).map(|value| (value, #gradients))),
             false => quote!((#value, #gradients)),
         };
-        self.beside(vec![graph], body)
+        let mut program = self.beside(vec![graph], body);
+        program.entry.splice(0..0, found.counts.iter().cloned());
+        program
+    }
+
+    /// What the graph of forward and backward reads beside what the function's graph does.
+    fn further_inputs(&self, found: &Weighted, form: Form, further: &[(Ident, TokenStream)]) -> Vec<TokenStream> {
+        match form {
+            Form::ValueAndGrad => vec![],
+            Form::Vjp => found.leaves.iter().map(|leaf| leaf.cotangent.clone()).collect(),
+            Form::Hvp => {
+                // A parameter that the graph does not read has no vector in it either.
+                let pairs = self.wanted.iter().zip(further).filter(|(wanted, _)| wanted.input.is_some());
+                pairs.map(|(_, (name, _))| quote!(#name)).collect()
+            }
+        }
     }
 
     /// A program with the entry code of the function.
@@ -259,6 +351,7 @@ impl<'a> Reader<'a> {
             turns: Default::default(),
             entry: entry.clone(),
             body,
+            returned: Returned::Other,
             needed: needed.clone(),
             breaks: vec![],
         }
@@ -283,12 +376,21 @@ impl<'a> Reader<'a> {
         signature.ident = format_ident!("{}", form.name(), span = signature.ident.span());
         let (written, types) = (self.written, self.wanted.iter().map(|wanted| &wanted.written));
         let value = quote!((#written, (#(#types),*)));
-        signature.inputs.extend(further.iter().map(|(name, ty)| -> FnArg { syn::parse_quote!(#name: &#ty) }));
+        signature.inputs.extend(further.iter().map(|(name, ty)| -> FnArg { syn::parse_quote!(#name: #ty) }));
         let ReturnType::Type(_, output) = &mut signature.output else { unreachable!("the result has a type") };
         match self.is_fallible() {
-            true => *first_argument(output).expect("a `Result` of a tensor") = syn::parse_quote!(#value),
+            true => *first_argument_mut(output).expect("a `Result` of something") = syn::parse_quote!(#value),
             false => **output = syn::parse_quote!(#value),
         }
+        signature
+    }
+
+    /// A head under bounds that the result does not meet.
+    fn refused(&self, form: Form) -> Signature {
+        let (mut signature, written) = (self.signature(form, &self.further(form)), self.written);
+        // A bound without a lifetime would be checked here, and not where the function is called.
+        let bound = syn::parse_quote!(for<'never> #written: ::fuse_runtime::Outcome);
+        signature.generics.make_where_clause().predicates.push(bound);
         signature
     }
 
@@ -308,6 +410,18 @@ impl<'a> Reader<'a> {
 
     fn parameters(&self) -> impl Iterator<Item = Ident> {
         parameters(self.function).map(|(name, _)| name)
+    }
+}
+
+/// Tells cotangents apart, which are the last inputs, in the text and where their extents are checked.
+fn name_cotangents(graph: &mut Graph, leaves: &[Leaf]) {
+    let first = graph.inputs.len() - leaves.len();
+    for (leaf, input) in leaves.iter().zip(graph.inputs[first..].to_vec()) {
+        let name = leaf.name();
+        let of_it = graph.checks.iter_mut().filter(|(node, _)| *node == input.node);
+        of_it.for_each(|(_, check)| check.text = check.text.replace("`cotangent`", &format!("`{name}`")));
+        let words: Vec<&str> = name.split(['.', '[', ']']).filter(|word| !word.is_empty()).collect();
+        graph.nodes[input.node as usize].name = Some(words.join("_"));
     }
 }
 
@@ -355,42 +469,38 @@ fn parameter(function: &Function, generics: &GenericNames, name: &Ident, diag: &
     Some(Wanted { name: name.clone(), ty, written: behind_refs(written).to_token_stream(), input: None })
 }
 
-/// The result, which must be one tensor of floats, perhaps in a `Result`.
-fn result<'a>(function: &'a Function, generics: &GenericNames, diag: &mut Diagnostics) -> Option<(&'a Type, TensorTy)> {
-    let help = "return one tensor of floats, such as the loss";
+/// The result, in which there must be a tensor of floats: its type without a `Result` around it, and its structure.
+fn result<'a>(
+    function: &'a Function,
+    generics: &GenericNames,
+    diag: &mut Diagnostics,
+) -> Option<(&'a Type, Structure)> {
     let ReturnType::Type(_, written) = &function.sig.output else {
-        diag.error(
-            &function.sig.ident,
-            format!("`{}` returns nothing to differentiate", function.sig.ident),
-            Some(help),
-        );
+        let name = &function.sig.ident;
+        let help = "return one tensor of floats, such as the loss";
+        diag.error(name, format!("`{name}` returns nothing to differentiate"), Some(help));
         return None;
     };
-    let inner = tensor_in(written, generics);
-    match inner.map(|inner| (inner, generics.host_ty(inner))) {
-        Some((inner, HostTy::Tensor(ty))) if ty.dtype.is_float() => Some((inner, ty)),
-        _ => {
-            diag.error(written, format!("a result of type `{}` has no gradient", text(written)), Some(help));
-            None
-        }
-    }
+    let inner = without_result(written);
+    let (at, help) = match Structure::read(inner, generics) {
+        Ok(structure) if structure.has_tensor() => return Some((inner, structure)),
+        Ok(_) => (inner, "return a tensor of floats, such as the loss"),
+        Err(part) => (part, "return tensors in tuples, arrays and `Vec`s, and numbers beside them"),
+    };
+    diag.error(at, format!("a result of type `{}` has no gradient", text(at)), Some(help));
+    None
 }
 
 /// The type itself, or what a `Result` holds.
-fn tensor_in<'a>(written: &'a Type, generics: &GenericNames) -> Option<&'a Type> {
-    if matches!(generics.host_ty(written), HostTy::Tensor(_)) {
-        return Some(written);
+fn without_result(written: &Type) -> &Type {
+    let is_result = |path: &TypePath| path.path.segments.last().is_some_and(|last| last.ident == "Result");
+    match written {
+        Type::Path(path) if is_result(path) => first_argument(path).unwrap_or(written),
+        _ => written,
     }
-    let Type::Path(path) = written else { return None };
-    let last = path.path.segments.last().filter(|last| last.ident == "Result")?;
-    let PathArguments::AngleBracketed(list) = &last.arguments else { return None };
-    list.args.iter().find_map(|arg| match arg {
-        GenericArgument::Type(ty) => Some(ty),
-        _ => None,
-    })
 }
 
-fn first_argument(written: &mut Type) -> Option<&mut Type> {
+fn first_argument_mut(written: &mut Type) -> Option<&mut Type> {
     let Type::Path(path) = written else { return None };
     let PathArguments::AngleBracketed(list) = &mut path.path.segments.last_mut()?.arguments else { return None };
     list.args.iter_mut().find_map(|arg| match arg {
@@ -410,17 +520,6 @@ fn refuse(function: &Function, diag: &mut Diagnostics) -> Option<()> {
     let help = "put what is differentiated into a plain `fn`";
     diag.error(&word, format!("`grad(..)` does not go with `{}` functions", text(&word)), Some(help));
     None
-}
-
-/// Whether an expression is a variable, perhaps in `Ok(..)`.
-fn names(value: &TokenStream, local: &Ident) -> bool {
-    let tokens: Vec<TokenTree> = value.clone().into_iter().collect();
-    match &tokens[..] {
-        [TokenTree::Ident(ident)] => ident == local,
-        [TokenTree::Group(group)] => names(&group.stream(), local),
-        [TokenTree::Ident(ok), TokenTree::Group(group)] => ok == "Ok" && names(&group.stream(), local),
-        _ => false,
-    }
 }
 
 /// The name of an op in the source, from a place on.

@@ -101,7 +101,7 @@ fn one(graph: &mut Graph, like: Val) -> Val {
 fn cotangent(graph: &mut Graph, out: Val) -> Val {
     let Ty { dtype, dims } = graph.ty(out).clone();
     let cotangent = graph.input("cotangent", dtype, dims.len());
-    let text = "the cotangent has extent {left} where the result has {right}";
+    let text = "`cotangent` has extent {left} where the result has {right}";
     let given = std::mem::replace(&mut graph.nodes[cotangent.node as usize].outs[0].dims, dims.clone());
     let checks = given.into_iter().zip(dims).map(|(left, right): (Dim, Dim)| {
         (cotangent.node, Check { left, right, broadcast: false, text: text.to_owned() })

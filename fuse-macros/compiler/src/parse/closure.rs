@@ -282,11 +282,11 @@ fn bound_by(statement: TokenStream) -> Names {
     }
 }
 
-/// The tensor of a closure's value that gradients are of: the value, or the first of two.
+/// The tensor of a closure's value that gradients are of: the value, or the first of a tuple.
 fn loss_of(value: &Value) -> Option<TensorKey> {
     match value {
         Value::Tensor { key, .. } => Some(*key),
-        Value::Tuple(parts) if parts.len() == 2 => match parts[0] {
+        Value::Tuple(parts) if parts.len() > 1 => match parts[0] {
             Value::Tensor { key, .. } => Some(key),
             _ => None,
         },

@@ -29,6 +29,8 @@ pub struct Flow {
     pub facts: BTreeMap<String, bool>,
     /// Host integers that are read already and cannot change, by their text.
     pub host_ints: BTreeMap<String, Sym>,
+    /// Results of launches: the tensor, the segment, and which of its results it is.
+    pub launched: Vec<(TensorKey, usize, usize)>,
     /// Tensors that an expression in the middle of its evaluation still needs.
     pub temps: Vec<TensorKey>,
 }

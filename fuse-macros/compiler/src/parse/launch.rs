@@ -3,8 +3,8 @@
 use super::Walker;
 use super::flow::{Pending, generated};
 use super::names::Names;
-use super::program::{Launch, Out, Step};
-use super::value::{Home, Place, TensorKey, Value, Var};
+use super::program::{Launch, Out, Returned, Step};
+use super::value::{Home, Maker, Place, TensorKey, Value, Var};
 use crate::graph::{Graph, SymDef, SymSource};
 use crate::op::Val;
 use crate::types::{Dim, Sym};
@@ -32,9 +32,10 @@ impl Walker<'_> {
         let inputs: Vec<TokenStream> = pending.inputs.iter().map(|&key| self.place(key).tokens.clone()).collect();
         let params = pending.inputs.iter().map(|&key| self.parameter_of(key)).collect();
         let sizes = self.close_symbols(&mut graph, &pending.inputs);
+        let segment = self.segments.len();
+        self.flow.launched.extend(outs.iter().enumerate().map(|(out, &key)| (key, segment, out)));
         let outs: Vec<Out> = outs.into_iter().map(|key| self.materialise(key, live)).collect();
         let at = pending.at.unwrap_or_else(Span::call_site);
-        let segment = self.segments.len();
         self.segments.push(graph);
         let launch = Launch { segment, inputs, params, scalars: pending.scalars, sizes, outs, at };
         self.flow.steps.push(Step::Launch(launch));
@@ -54,6 +55,25 @@ impl Walker<'_> {
             }
         }
         outs
+    }
+
+    /// What a value is made of, all of whose tensors are in the emitted code.
+    pub fn returned(&self, value: &Value) -> Returned {
+        let is_ok = |maker: &Maker| matches!(maker, Maker::Call(function) if function.to_string() == "Ok");
+        match value {
+            Value::Tensor { key, .. } => self.source_of(*key),
+            Value::Made(maker, parts) if is_ok(maker) && parts.len() == 1 => self.returned(&parts[0]),
+            Value::Tuple(parts) | Value::Array(parts) | Value::Made(Maker::Vec, parts) => {
+                Returned::Parts(parts.iter().map(|part| self.returned(part)).collect())
+            }
+            _ => Returned::Other,
+        }
+    }
+
+    fn source_of(&self, key: TensorKey) -> Returned {
+        let launched = self.flow.launched.iter().find(|(result, ..)| *result == key);
+        let result = launched.map(|&(_, segment, out)| Returned::Result { segment, out });
+        result.or_else(|| self.parameter_of(key).map(Returned::Parameter)).unwrap_or_default()
     }
 
     fn parameter_of(&self, key: TensorKey) -> Option<Ident> {

@@ -43,7 +43,7 @@ mod value;
 pub use entry::parameter_name;
 pub use open_rank::OpenRank;
 pub use options::{option_name, options};
-pub use program::{Branch, DimAt, Entry, Joined, Launch, Loop, Out, Piece, Program, Size, State, Step};
+pub use program::{Branch, DimAt, Entry, Joined, Launch, Loop, Out, Piece, Program, Returned, Size, State, Step};
 pub use types::{GenericNames, HostTy, TensorTy, may_hold_tensor, speaks_of_tensors};
 
 use crate::diag::{BreakKind, Diagnostics};
@@ -118,6 +118,7 @@ fn read(
         params: vec![],
         segments: vec![],
         turns: BTreeSet::new(),
+        returned: Returned::Other,
         flow: Flow { budget: MAX_PATHS, ..Flow::default() },
         live: Names::new(),
         expected_count: None,
@@ -160,6 +161,8 @@ pub(crate) struct Walker<'a> {
     params: Vec<(TensorKey, Ident)>,
     segments: Vec<Graph>,
     turns: BTreeSet<usize>,
+    /// What the function's value is made of.
+    returned: Returned,
     flow: Flow,
     /// The names read in the current statement and after it.
     live: Names,
@@ -202,8 +205,9 @@ impl Walker<'_> {
         let segments = if eager { vec![] } else { self.segments };
         let breaks = self.diag.breaks();
         let generics = self.generics.floats;
-        let Walker { name, turns, needed, .. } = self;
-        Some(Program { name, generics, open_rank: None, segments, turns, entry, body, needed, breaks, eager })
+        let Walker { name, turns, needed, returned, .. } = self;
+        let open_rank = None;
+        Some(Program { name, generics, open_rank, segments, turns, entry, body, returned, needed, breaks, eager })
     }
 
     /// Functions that are not captured at all; the reason is recorded.

@@ -197,6 +197,7 @@ impl Walker<'_> {
                 let wanted = value.tensors();
                 self.flush(&Names::new(), &wanted);
                 self.sync_dirty(&Names::new());
+                self.returned = self.returned(&value);
                 match &value {
                     Value::Tuple(parts) if parts.is_empty() => quote!(),
                     Value::Poison => return,

@@ -23,6 +23,8 @@ pub struct Program {
     pub entry: Vec<Entry>,
     /// The body.
     pub body: Vec<Step>,
+    /// What its value is made of, if it has no host control flow.
+    pub returned: Returned,
     /// Sizes that the emitted code must have in variables.
     pub needed: std::collections::BTreeSet<Sym>,
     /// Where host code runs between graphs, or why the whole function does.
@@ -56,6 +58,34 @@ pub enum Entry {
         /// What it must be, an i64 expression.
         expected: TokenStream,
     },
+    /// A list must have as many parts as what it belongs to.
+    Count {
+        /// The list.
+        list: TokenStream,
+        /// What it is called.
+        name: String,
+        /// How many parts it must have.
+        parts: usize,
+    },
+}
+
+/// What a value is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Returned {
+    /// A result of a launch.
+    Result {
+        /// Index into [`Program::segments`].
+        segment: usize,
+        /// Which of its results.
+        out: usize,
+    },
+    /// A tensor that is a parameter, as it was given.
+    Parameter(Ident),
+    /// A tuple, array or vector.
+    Parts(Vec<Returned>),
+    /// No tensor, or one that host code has made.
+    #[default]
+    Other,
 }
 
 /// An axis of a parameter and what `#[dims]` calls it.
@@ -250,6 +280,7 @@ impl fmt::Display for Program {
                 Entry::Check { extent, .. } => {
                     writeln!(f, "check {}.size({}) = {}", extent.param, extent.axis, extent.text)?
                 }
+                Entry::Count { name, parts, .. } => writeln!(f, "check {name} has {parts} parts")?,
             }
         }
         Steps { program: self, steps: &self.body, indent: 0 }.fmt(f)?;

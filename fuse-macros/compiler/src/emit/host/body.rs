@@ -74,6 +74,9 @@ impl Body<'_> {
                     ::fuse_runtime::rt::check_dim(#function, #name, #axis, #text, #param.size(#axis), #expected);
                 }
             }
+            Entry::Count { list, name, parts } => {
+                quote!(::fuse_runtime::rt::check_count(#name, #list.len(), #parts);)
+            }
         }
     }
 

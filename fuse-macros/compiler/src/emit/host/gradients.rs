@@ -12,7 +12,8 @@ pub fn of_function(compiled: Option<&Compiled>, original: &TokenStream, cuda: &T
     let all = compiled.into_iter().flat_map(|compiled| &compiled.gradients);
     let path = compiled.and_then(followed).map(|name| quote!(#name));
     let path = path.as_ref().unwrap_or(original);
-    all.map(|found| Beside { found, path, cuda }.tokens(&found.signature.ident, &quote!(pub))).collect()
+    let derived = all.map(|found| Beside { found, path, cuda }.tokens(&found.signature.ident, &quote!(pub)));
+    derived.chain(refused(compiled, &quote!(pub), |name| format_ident!("{name}"))).collect()
 }
 
 /// The function itself, where a tape follows its graphs.
@@ -25,11 +26,29 @@ pub fn of_method(compiled: Option<&Compiled>, original: &Ident, cuda: &TokenStre
     let all = compiled.into_iter().flat_map(|compiled| &compiled.gradients);
     let path = compiled.and_then(followed).unwrap_or_else(|| original.clone());
     let path = quote!(Self::#path);
-    all.map(|found| {
-        let name = format_ident!("{}_{}", found.compiled.program.name, found.name, span = original.span());
-        Beside { found, path: &path, cuda }.tokens(&name, vis)
+    let method = compiled.map(|compiled| compiled.program.name.as_str()).unwrap_or_default();
+    let called = |name: &str| format_ident!("{method}_{name}", span = original.span());
+    let derived = all.map(|found| Beside { found, path: &path, cuda }.tokens(&called(found.name), vis));
+    derived.chain(refused(compiled, vis, called)).collect()
+}
+
+/// What the result has no gradients for: a call of it does not compile, and says what does.
+fn refused(
+    compiled: Option<&Compiled>,
+    vis: &TokenStream,
+    called: impl Fn(&str) -> Ident,
+) -> impl Iterator<Item = TokenStream> {
+    let all = compiled.into_iter().flat_map(|compiled| &compiled.refused);
+    all.map(move |(name, signature)| {
+        let head = Signature::of(&syn::Signature { ident: called(name), ..signature.clone() }).emitted();
+        quote! {
+            #[doc(hidden)]
+            #[allow(unused, clippy::all, clippy::pedantic)]
+            #vis #head {
+                ::core::unreachable!("nothing meets the bounds")
+            }
+        }
     })
-    .collect()
 }
 
 /// One such function.
@@ -85,7 +104,11 @@ impl Beside<'_> {
             .chain(inputs.iter().filter(|(name, _)| !further.contains(name)).map(|(name, _)| given(name)));
         let call = quote!(|(#(#wanted),*)| #path(#(#args),*));
         match self.found.name {
-            "vjp" => quote!(::fuse_runtime::rt::vjp((#(#params),*), #(#further.raw(),)* #call)),
+            "vjp" => {
+                let vjp = format_ident!("{}", if signature.fallible().is_some() { "try_vjp" } else { "vjp" });
+                let names = further.iter().map(Ident::to_string);
+                quote!(::fuse_runtime::rt::#vjp((#(#params),*), #(#names, &#further,)* #call))
+            }
             "hvp" => quote!(::fuse_runtime::rt::hvp((#(#params),*), &[#(#further.raw()),*], #call)),
             _ => quote!(::fuse_runtime::value_and_grad((#(#params),*), #call)),
         }
