@@ -108,12 +108,14 @@ fn check(seeds: &[u64]) {
     });
     failures.extend(drawing.iter().map(differs));
     let failures: Vec<(u64, Program)> = failures.into_iter().flatten().collect();
-    let reports: Vec<String> = failures.iter().take(5).map(|(seed, program)| report(*seed, program)).collect();
+    let reports: Vec<String> =
+        failures.iter().take(5).map(|(seed, program)| report(*seed, program, &compare)).collect();
     let all: Vec<u64> = failures.iter().map(|(seed, _)| *seed).collect();
     assert!(failures.is_empty(), "{} programs differ: {all:?}\n\n{}", failures.len(), reports.join("\n"));
 }
 
-fn report(seed: u64, program: &Program) -> String {
+/// What a program that differs comes down to.
+fn report(seed: u64, program: &Program, compare: &dyn Fn(&Program) -> Result<(), String>) -> String {
     let small = shrink::shrink(program.clone(), &|candidate| compare(candidate).is_err());
     let reason = compare(&small).err().unwrap_or_else(|| "differs only sometimes".to_owned());
     let graph =
@@ -141,13 +143,12 @@ fn gradients_of_programs_equal_those_of_the_tape() {
     let programs = on_all_cores(&seeds(500), |&seed| (seed, make(seed)));
     let drawless: Vec<(u64, Program)> = programs.into_iter().filter(|(_, program)| !program.draws()).collect();
     let verdict = |program: &Program| caught(|| gradients::compare(program)).and_then(|verdict| verdict);
-    let verdicts = on_all_cores(&drawless, |(seed, program)| (*seed, verdict(program)));
-    let failures: Vec<String> = verdicts
-        .iter()
-        .filter_map(|(seed, verdict)| verdict.as_ref().err().map(|text| format!("seed {seed}: {text}")))
-        .collect();
+    let verdicts = on_all_cores(&drawless, |(_, program)| verdict(program));
+    let differ = drawless.iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_err());
+    let failures: Vec<String> =
+        differ.map(|((seed, program), _)| report(*seed, program, &|program| verdict(program).map(drop))).collect();
     assert!(failures.is_empty(), "{} programs differ:\n{}", failures.len(), failures.join("\n"));
-    let compared = verdicts.iter().filter(|(_, verdict)| *verdict == Ok(true)).count();
+    let compared = verdicts.iter().filter(|verdict| **verdict == Ok(true)).count();
     assert!(compared > verdicts.len() / 4, "only {compared} programs have gradients");
 }
 

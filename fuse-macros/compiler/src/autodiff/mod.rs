@@ -14,8 +14,6 @@ mod open;
 #[cfg(feature = "syn")]
 pub mod segments;
 pub mod split;
-#[cfg(feature = "syn")]
-mod structure;
 mod sweep;
 
 pub use captured::{Cut, order, run as derive};
