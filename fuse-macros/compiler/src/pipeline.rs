@@ -1,6 +1,6 @@
 //! The whole compiler on one page.
 
-use crate::autodiff::functions::{Derived, Gradients};
+use crate::autodiff::functions::{Derived, Gradients, Refused};
 use crate::autodiff::split::{Derivative, Pair};
 use crate::diag::Diagnostics;
 use crate::emit;
@@ -171,13 +171,13 @@ fn followed(function: &Function, compiled: &Compiled, options: &Options) -> Foll
     }
 }
 
-/// The functions that give gradients, where they are asked for, and the heads of those that cannot. `None` after a mistake.
+/// The functions that give gradients, where they are asked for, and those that cannot be. `None` after a mistake.
 fn gradients(
     function: &Function,
     program: &Program,
     options: &Options,
     diag: &mut Diagnostics,
-) -> Option<(Vec<Differentiated>, Vec<(&'static str, Signature)>)> {
+) -> Option<(Vec<Differentiated>, Vec<Refused>)> {
     if options.grad.is_empty() {
         return Some((vec![], vec![]));
     }
@@ -206,8 +206,8 @@ pub struct Compiled {
     pub plans: Vec<Vec<Plan>>,
     /// The functions beside it that give gradients.
     pub gradients: Vec<Differentiated>,
-    /// What the functions are called that the result has no gradients for, and their heads.
-    pub refused: Vec<(&'static str, Signature)>,
+    /// The functions that the result has no gradients for.
+    pub refused: Vec<Refused>,
     /// How a tape follows the function from graph to graph, if its gradients are asked for.
     pub followed: Option<Followed>,
     /// What the graphs' calls are tuned for.

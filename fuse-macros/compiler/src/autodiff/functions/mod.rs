@@ -38,8 +38,16 @@ pub struct Derived {
 pub struct Gradients {
     /// The functions that give gradients.
     pub derived: Vec<Derived>,
-    /// The heads of those that the result has none for. Bounds that are never met have rustc say why at a call.
-    pub refused: Vec<(&'static str, Signature)>,
+    /// Those that the result has none for. Bounds that are never met have rustc say why at a call.
+    pub refused: Vec<Refused>,
+}
+
+/// A function that the result has no gradients for.
+pub struct Refused {
+    /// What it is called.
+    pub name: &'static str,
+    /// Its head.
+    pub signature: Signature,
 }
 
 /// What `grad(..)` with these parameters asks for; nothing after a mistake.
@@ -63,7 +71,7 @@ pub fn run(
     let is_defined = |form: &Form| *form == Form::Vjp || reader.undefined(*form).is_empty();
     Gradients {
         derived: possible.into_iter().filter(is_defined).map(|form| reader.derive(form)).collect(),
-        refused: refused.into_iter().map(|form| (form.name(), reader.refused(form))).collect(),
+        refused: refused.into_iter().map(|form| reader.refused(form)).collect(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The heads of functions that give gradients.
 
-use super::Form;
 use super::reader::{Reader, Wanted, parameters};
+use super::{Form, Refused};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 use syn::{FnArg, GenericArgument, PathArguments, ReturnType, Signature, Type};
@@ -43,12 +43,12 @@ impl Reader<'_> {
     }
 
     /// A head under bounds that the result does not meet.
-    pub fn refused(&self, form: Form) -> Signature {
+    pub fn refused(&self, form: Form) -> Refused {
         let (mut signature, written) = (self.signature(form, &self.further(form)), self.written);
         // A bound without a lifetime would be checked here, and not where the function is called.
         let bound = syn::parse_quote!(for<'never> #written: ::fuse_runtime::Outcome);
         signature.generics.make_where_clause().predicates.push(bound);
-        signature
+        Refused { name: form.name(), signature }
     }
 
     /// Whether the result is in a `Result`.

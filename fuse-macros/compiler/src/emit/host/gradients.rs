@@ -2,6 +2,7 @@
 
 use super::body::Body;
 use super::signature::Signature;
+use crate::autodiff::functions::Refused;
 use crate::pipeline::{Compiled, Differentiated};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -39,7 +40,7 @@ fn refused(
     called: impl Fn(&str) -> Ident,
 ) -> impl Iterator<Item = TokenStream> {
     let all = compiled.into_iter().flat_map(|compiled| &compiled.refused);
-    all.map(move |(name, signature)| {
+    all.map(move |Refused { name, signature }| {
         let head = Signature::of(&syn::Signature { ident: called(name), ..signature.clone() }).emitted();
         quote! {
             #[doc(hidden)]
