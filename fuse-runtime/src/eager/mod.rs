@@ -85,6 +85,13 @@ pub(crate) fn run_program(
     exec::run(&call)
 }
 
+/// Why the rule of an op refuses these operands, in the words that a compiled function has for it; `None` if it does not.
+pub(crate) fn refusal(op: &str, args: &[Arg], attrs: &[Attr]) -> Option<Error> {
+    let (key, host_ints) = Key::of(Op::find(op)?, args, attrs);
+    let tensors: Vec<&RawTensor> = args.iter().filter_map(tensor).collect();
+    program(key).and_then(|program| exec::check_sizes(&program.plan, &tensors, &host_ints)).err()
+}
+
 /// An op gives all its operands up.
 fn all_given(tensors: usize) -> Cow<'static, [bool]> {
     const MANY: [bool; 16] = [true; 16];

@@ -19,6 +19,7 @@ pub(crate) use cuda::{Ahead, Functions, as_list, describe_fault, run_branch, run
 pub(crate) use faults::FaultCell;
 pub(crate) use program::Program;
 pub(crate) use run::{Call, guards_hold, run, run_again};
+pub(crate) use symbols::check_sizes;
 
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use crate::eager::{self, Arg};
 use crate::raw::RawTensor;
 use crate::rt::Joined;
 use fuse_compiler::graph::Graph;
-use fuse_compiler::op::{Attr, Check, Literal, Op, Val};
+use fuse_compiler::op::{Attr, Check, Literal, Op, Relation, Val};
 use fuse_compiler::options::Mode;
 use fuse_compiler::types::{DType, Dim, Sym};
 use fuse_compiler::{optimise, schedule};
@@ -111,7 +111,8 @@ impl Pair {
         let dims: Vec<Vec<Dim>> = self.values.iter().map(|(val, _)| self.dims(*val)).collect();
         for of_one in &dims {
             for (own, named) in of_one.iter().rev().zip(dims[3].iter().rev()) {
-                let check = Check { left: own.clone(), right: named.clone(), broadcast: false, text: String::new() };
+                let check =
+                    Check { left: own.clone(), right: named.clone(), relation: Relation::Equal, text: String::new() };
                 self.graph.checks.push((0, check));
             }
         }

@@ -49,9 +49,7 @@ impl Sizes {
     fn check(&self, plan: &Plan) -> Result<()> {
         for item in &plan.checks {
             let (left, right) = (self.value(&item.check.left), self.value(&item.check.right));
-            let stretches = item.check.broadcast && (left == 1 || right == 1);
-            if left != right && !stretches {
-                let text = item.check.text.replace("{left}", &left.to_string()).replace("{right}", &right.to_string());
+            if let Some(text) = item.check.failure(left, right) {
                 return Err(Error::new(ErrorKind::Shape, text));
             }
         }
@@ -71,4 +69,9 @@ impl Sizes {
         }
         Ok(())
     }
+}
+
+/// Whether the sizes of a call go together.
+pub(crate) fn check_sizes(plan: &Plan, tensors: &[&RawTensor], host_ints: &[i64]) -> Result<()> {
+    Sizes::of(plan, tensors, host_ints).map(drop)
 }

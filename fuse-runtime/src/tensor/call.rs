@@ -33,16 +33,23 @@ pub(crate) fn seen(
     attrs: impl FnOnce() -> Vec<Attr>,
     result: Result<RawTensor>,
 ) -> Result<RawTensor> {
-    let result = result?;
-    if tensor.var().is_none() {
-        return Ok(result);
-    }
-    let args = [Arg::Tensor(tensor.clone())];
+    let args = || [Arg::Tensor(tensor.clone())];
+    let result = match result {
+        Ok(result) if tensor.var().is_none() => return Ok(result),
+        Ok(result) => result,
+        Err(error) => return Err(refused(op, &args(), &attrs(), error)),
+    };
+    let args = args();
     let tapes = tape::traced(&args);
     match tapes.is_empty() {
         true => Ok(result),
         false => Ok(only(tape::record(&tapes, &What::Op(Op::named(op), attrs()), &args, vec![result]))),
     }
+}
+
+/// The error of operands that a way around the op has refused: the op's own, so that it says the same wherever it is run.
+pub(crate) fn refused(op: &str, args: &[Arg], attrs: &[Attr], error: Error) -> Error {
+    eager::refusal(op, args, attrs).unwrap_or(error)
 }
 
 /// The device of all tensors among `args`.
@@ -73,6 +80,12 @@ fn only(results: Vec<RawTensor>) -> RawTensor {
 /// A dim as the caller wrote it.
 pub(crate) fn axis(dim: isize) -> Attr {
     Attr::Int(dim as i64)
+}
+
+/// A position of Python's, as far out as any axis reaches.
+pub(crate) fn position(tensor: &RawTensor, at: isize) -> Attr {
+    let longest = tensor.shape().iter().max().map_or(0, |&extent| extent as isize);
+    Attr::Dim(Dim::Const(at.clamp(-longest, longest) as i64))
 }
 
 /// Sizes as attributes.

@@ -1,7 +1,7 @@
 //! Tensors from nothing: constants, ranges, random numbers, data of the host.
 
 use super::Tensor;
-use super::call::{call_on, sizes};
+use super::call::{call_on, refused, sizes};
 use super::operand::scalar;
 use crate::device::Device;
 use crate::dtype::{Element, Float, Num};
@@ -81,10 +81,12 @@ impl<T: Num> Tensor<T, 1> {
     /// With an [`Error`] of kind `Shape` if `end` lies below `start`.
     #[track_caller]
     pub fn arange(start: T, end: T, device: impl Into<Device>) -> Self {
+        let attrs = [bound(start), bound(end), Attr::DType(T::DTYPE)];
         if end < start {
-            raise(Error::shape("arange", format!("cannot count from {start} up to {end}")));
+            let error = Error::shape("arange", "the start lies above the end");
+            raise(refused("arange", &[], &attrs, error));
         }
-        call_on(device.into(), "arange", &[], &[bound(start), bound(end), Attr::DType(T::DTYPE)])
+        call_on(device.into(), "arange", &[], &attrs)
     }
 }
 

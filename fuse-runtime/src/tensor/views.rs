@@ -1,6 +1,7 @@
 //! Views: other ways to see the same elements. Nothing is copied, except by `reshape` where strides do not allow a view.
 
-use super::call::{axis, seen, sizes};
+use super::call::{axis, position, refused, seen, sizes};
+use super::operand::tensor;
 use super::{AnyTensor, Lower, Lowered, Raise, Raised, Rank, Tensor};
 use crate::dtype::Element;
 use crate::error::{Error, OrRaise, Result, raise};
@@ -84,11 +85,7 @@ impl<T: Element, const R: usize> Tensor<T, R> {
     /// With an [`Error`] of kind `Shape` if they are not all there; [`slice`](Tensor::slice) clamps instead.
     #[track_caller]
     pub fn narrow(&self, dim: isize, start: usize, len: usize) -> Self {
-        self.view(
-            "narrow",
-            || vec![axis(dim), position(start as isize), position(len as isize)],
-            |layout| layout.narrow(dim, start, len),
-        )
+        self.view("narrow", || vec![axis(dim), size(start), size(len)], |layout| layout.narrow(dim, start, len))
     }
 
     /// The elements `start..end` of `dim`, by Python's rules: negative ends count from the end, and both are clamped.
@@ -100,11 +97,7 @@ impl<T: Element, const R: usize> Tensor<T, R> {
     /// ```
     #[track_caller]
     pub fn slice(&self, dim: isize, start: isize, end: isize) -> Self {
-        let inside = |at: isize| {
-            let extent = self.size(dim) as isize;
-            position(at.clamp(-extent, extent))
-        };
-        let attrs = || vec![axis(dim), inside(start), inside(end)];
+        let attrs = || vec![axis(dim), position(&self.raw, start), position(&self.raw, end)];
         self.view("slice", attrs, |layout| layout.slice(dim, start, end))
     }
 
@@ -131,7 +124,8 @@ impl<T: Element, const R: usize> Tensor<T, R> {
         let extent = self.size(dim);
         let piece = extent.div_ceil(N.max(1));
         if N == 0 || (extent > 0 && (N - 1) * piece >= extent) {
-            raise(Error::shape("chunk", format!("dim {dim} with extent {extent} does not give {N} pieces")));
+            let error = Error::shape("chunk", format!("an extent of {extent} does not give {N} parts"));
+            raise(refused("chunk", &[tensor(self)], &[axis(dim), Attr::Int(N as i64)], error));
         }
         std::array::from_fn(|i| self.narrow(dim, i * piece, piece.min(extent - i * piece)))
     }
@@ -173,8 +167,8 @@ fn axes(axes: &[isize]) -> Attr {
     Attr::Ints(axes.iter().map(|&axis| axis as i64).collect())
 }
 
-fn position(at: isize) -> Attr {
-    Attr::Dim(Dim::Const(at as i64))
+fn size(size: usize) -> Attr {
+    Attr::Dim(Dim::Const(size as i64))
 }
 
 impl<T: Element> Tensor<T, 2> {

@@ -1,16 +1,16 @@
 //! Writes. A tensor is a value, so a write is seen through `&mut` alone: storage that something else holds is copied first.
 
-use super::call::{axis, mixed_devices, try_call};
+use super::call::{axis, mixed_devices, position, refused, try_call};
 use super::{Max, Rank, SameDtype, Tensor};
 use crate::device::Device;
 use crate::dtype::Element;
 use crate::eager::Arg;
-use crate::error::{Error, OrRaise, Result};
+use crate::error::{Error, ErrorKind, OrRaise, Result};
 use crate::layout::Layout;
 use crate::raw::RawTensor;
 use crate::tape::is_traced;
-use fuse_compiler::op::Attr;
-use fuse_compiler::types::{DType, Dim};
+use fuse_compiler::op::{Attr, Check};
+use fuse_compiler::types::DType;
 use std::sync::LazyLock;
 
 impl<T: Element, const R: usize> Tensor<T, R> {
@@ -39,11 +39,7 @@ impl<T: Element, const R: usize> Tensor<T, R> {
         T: SameDtype<U>,
         Rank<R>: Max<Rank<B>, Output = Rank<R>>,
     {
-        let inside = |at: isize| {
-            let extent = self.size(dim) as isize;
-            Attr::Dim(Dim::Const(at.clamp(-extent, extent) as i64))
-        };
-        let attrs = [axis(dim), inside(start), inside(end)];
+        let attrs = [axis(dim), position(self.raw(), start), position(self.raw(), end)];
         write_part(self.raw_mut(), "slice_assign", &attrs, source.raw(), |layout| layout.slice(dim, start, end))
             .or_raise()
     }
@@ -95,9 +91,11 @@ fn write_part(
     if source.device() != target.device() {
         return Err(mixed_devices(op, target.device(), source.device()));
     }
-    let fitted = fit(op, source, part_of(target.layout())?.shape())?;
+    let fitted = part_of(target.layout()).and_then(|part| fit(op, source, part.shape()));
+    let args = || [Arg::Tensor(target.clone()), Arg::Tensor(source.clone())];
+    let fitted = fitted.map_err(|error| refused(op, &args(), attrs, error))?;
     if is_traced(target) || is_traced(source) {
-        *target = try_call(op, &[Arg::Tensor(target.clone()), Arg::Tensor(source.clone())], attrs)?;
+        *target = try_call(op, &args(), attrs)?;
         return Ok(());
     }
     if !target.is_unique() || target.layout().repeats() {
@@ -107,20 +105,27 @@ fn write_part(
     target.overwrite(&part, &fitted)
 }
 
-/// `source` broadcast to `shape`.
+/// `source` broadcast to `shape`, whose rank is not below its own.
 fn fit(op: &str, source: &RawTensor, shape: &[usize]) -> Result<RawTensor> {
-    let layout = source.layout().broadcast_to(shape);
-    let clash = |_| Error::shape(op, format!("{:?} does not broadcast to {shape:?}", source.shape()));
-    Ok(source.with_layout(layout.map_err(clash)?))
+    let outer = shape.len() - source.shape().len();
+    for (&own, &wanted) in source.shape().iter().zip(&shape[outer..]) {
+        let (own, wanted) = (own as i64, wanted as i64);
+        if let Some(text) = Check::stretches(op, &own.into(), &wanted.into()).failure(own, wanted) {
+            return Err(Error::new(ErrorKind::Shape, text));
+        }
+    }
+    Ok(source.with_layout(source.layout().broadcast_to(shape)?))
 }
 
 /// Replaces `target` by `op(target, other)`, in its own storage where nothing else holds that.
 #[track_caller]
 pub(super) fn assign<T: Element, const R: usize>(target: &mut Tensor<T, R>, op: &str, other: Arg) {
     let fits = match &other {
-        Arg::Tensor(other) => fit(op, other, target.raw().shape()).map(drop),
+        Arg::Tensor(tensor) => fit(op, tensor, target.raw().shape()).map(drop),
         Arg::Scalar(..) => Ok(()),
     };
+    let both = || [Arg::Tensor(target.raw().clone()), other.clone()];
+    let fits = fits.map_err(|error| refused(op, &both(), &[], error));
     let mut args = [Arg::Tensor(NOTHING.clone()), other];
     fits.and_then(|()| try_assign(target.raw_mut(), op, &mut args, &[])).or_raise()
 }

@@ -2,7 +2,7 @@
 
 use super::{Request, Seed, flow};
 use crate::graph::{Graph, Place};
-use crate::op::{Build, Check, Gradient, Ops, Pulled, Val};
+use crate::op::{Build, Check, Gradient, Ops, Pulled, Relation, Val};
 use crate::types::{Dim, Ty};
 
 /// Adds the gradients of a graph whose composites on the way have closed forms.
@@ -104,7 +104,7 @@ fn cotangent(graph: &mut Graph, out: Val) -> Val {
     let text = "`cotangent` has extent {left} where the result has {right}";
     let given = std::mem::replace(&mut graph.nodes[cotangent.node as usize].outs[0].dims, dims.clone());
     let checks = given.into_iter().zip(dims).map(|(left, right): (Dim, Dim)| {
-        (cotangent.node, Check { left, right, broadcast: false, text: text.to_owned() })
+        (cotangent.node, Check { left, right, relation: Relation::Equal, text: text.to_owned() })
     });
     graph.checks.extend(checks);
     cotangent

@@ -1,7 +1,7 @@
 //! A graph as text: a line per node, for snapshots and dumps.
 
 use super::{Graph, SymSource};
-use crate::op::{Attr, Val};
+use crate::op::{Attr, Relation, Val};
 use crate::types::{Dim, Sym, Ty};
 use std::fmt;
 
@@ -23,7 +23,11 @@ impl fmt::Display for Graph {
             }
         }
         for (node, check) in &self.checks {
-            let between = if check.broadcast { "broadcasts with" } else { "=" };
+            let between = match check.relation {
+                Relation::Equal => "=",
+                Relation::Broadcasts => "broadcasts with",
+                Relation::Stretches => "stretches to",
+            };
             writeln!(f, "check %{node}: {} {between} {}", self.show_dim(&check.left), self.show_dim(&check.right))?;
         }
         writeln!(f, "out {}", self.outs.iter().map(|&out| show_val(out)).collect::<Vec<_>>().join(", "))

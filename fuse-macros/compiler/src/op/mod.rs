@@ -41,7 +41,7 @@ pub use build::{Along, Build, Ops};
 pub use gradient::{Gradient, Pull, Pulled};
 pub use handle::{Op, table};
 pub use num::Num;
-pub use rules::{Check, Fault, Rules, with_names};
+pub use rules::{Check, Fault, Relation, Rules, with_names};
 
 use crate::types::{DType, Ty};
 use serde::{Deserialize, Serialize};

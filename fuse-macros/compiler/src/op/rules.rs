@@ -23,17 +23,53 @@ pub struct Rules<'a> {
     pub names: Option<&'a dyn Fn(Sym) -> String>,
 }
 
-/// An equality of extents that is left to run time.
+/// What is left to run time about two extents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Check {
     /// One side.
     pub left: Dim,
     /// The other side.
     pub right: Dim,
-    /// Whether 1 on either side is fine too (broadcasting).
-    pub broadcast: bool,
+    /// What must hold between them.
+    pub relation: Relation,
     /// The message around the two numbers, with `{left}` and `{right}`.
     pub text: String,
+}
+
+/// What must hold between two extents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Relation {
+    /// They are equal.
+    Equal,
+    /// They are equal, or either is 1.
+    Broadcasts,
+    /// They are equal, or the left one is 1.
+    Stretches,
+}
+
+impl Relation {
+    /// Whether it holds.
+    pub fn holds(self, left: i64, right: i64) -> bool {
+        match self {
+            Relation::Equal => left == right,
+            Relation::Broadcasts => left == right || left == 1 || right == 1,
+            Relation::Stretches => left == right || left == 1,
+        }
+    }
+}
+
+impl Check {
+    /// That an operand of this op broadcasts to an extent.
+    pub fn stretches(op: &str, own: &Dim, wanted: &Dim) -> Check {
+        let text = format!("`{op}`: an extent of {{left}} does not broadcast to {{right}}");
+        Check { left: own.clone(), right: wanted.clone(), relation: Relation::Stretches, text }
+    }
+
+    /// The message if it does not hold, for these values of its sides.
+    pub fn failure(&self, left: i64, right: i64) -> Option<String> {
+        let text = || self.text.replace("{left}", &left.to_string()).replace("{right}", &right.to_string());
+        (!self.relation.holds(left, right)).then(text)
+    }
 }
 
 /// Why operands do not fit, in the user's words: `message`, then a way out.
@@ -117,10 +153,31 @@ impl Rules<'_> {
             Dim::Const(difference) => difference == 0,
             _ => {
                 let (left, right) = (left.clone(), right.clone());
-                self.checks.push(Check { left, right, broadcast: false, text: text() });
+                self.checks.push(Check { left, right, relation: Relation::Equal, text: text() });
                 true
             }
         }
+    }
+
+    /// Whether an extent is 1 or the wanted one; where that is open, a check is left.
+    pub fn stretches(&mut self, own: &Dim, wanted: &Dim) -> bool {
+        let check = Check::stretches(self.op, own, wanted);
+        match own {
+            Dim::Const(1) => true,
+            // A known extent other than 1 has to be the wanted one.
+            Dim::Const(_) => self.equal(own, wanted, || check.text),
+            _ if own == wanted => true,
+            _ => {
+                self.checks.push(check);
+                true
+            }
+        }
+    }
+
+    /// Whether extents broadcast to these, which are no fewer; where that is open, checks are left.
+    pub fn all_stretch(&mut self, own: &[Dim], wanted: &[Dim]) -> bool {
+        let outer = wanted.len().checked_sub(own.len());
+        outer.is_some_and(|outer| own.iter().zip(&wanted[outer..]).all(|(own, wanted)| self.stretches(own, wanted)))
     }
 
     /// Whether `small <= large`; where that is open, a check with this text is left.
@@ -166,7 +223,8 @@ impl Rules<'_> {
         let is_open = left != right && *left != Dim::Const(1) && *right != Dim::Const(1);
         if is_open && !holds(left) && !holds(right) {
             let text = format!("`{}`: extents {{left}} and {{right}} neither are equal nor is one of them 1", self.op);
-            self.checks.push(Check { left: left.clone(), right: right.clone(), broadcast: true, text });
+            let (left, right) = (left.clone(), right.clone());
+            self.checks.push(Check { left, right, relation: Relation::Broadcasts, text });
         }
         Some(joint)
     }

@@ -121,7 +121,7 @@ fn an_open_broadcast_becomes_a_check() {
     let sum = g.try_push(Op::named("add"), &[x, y], vec![]).unwrap();
     assert_eq!(g.checks.len(), 1);
     assert_eq!(g.checks[0].0, sum.node);
-    assert!(g.checks[0].1.broadcast);
+    assert_eq!(g.checks[0].1.relation, Relation::Broadcasts);
 }
 
 #[test]

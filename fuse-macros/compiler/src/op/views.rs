@@ -157,6 +157,7 @@ pub(super) const ROWS: &[OpInfo] = &[
         params: &[param("dim", Axis), param("chunks", Count)],
         infer: |rules, args, attrs| {
             let axis = rules.axis(attrs[0].int(), args[0].rank())?;
+            need_parts(rules, &args[0].dims[axis], attrs)?;
             let part = |(_, len): (Dim, Dim)| {
                 let mut ty = args[0].clone();
                 ty.dims[axis] = len;
@@ -276,30 +277,12 @@ fn squeeze_type(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
 
 /// The type of a tensor broadcast to these extents.
 pub(super) fn expanded(rules: &mut Rules, ty: &Ty, dims: &[Dim]) -> Types {
-    let fits = match dims.len().checked_sub(ty.rank()) {
-        Some(outer) => ty.dims.iter().zip(&dims[outer..]).all(|(own, wanted)| stretches(rules, own, wanted)),
-        None => false,
-    };
-    if !fits {
+    if !rules.all_stretch(&ty.dims, dims) {
         let (from, to) = (rules.show_all(&ty.dims), rules.show_all(dims));
         let message = format!("`{}`: {{0}} is {from} and does not broadcast to {to}", rules.op);
         return Err(Fault::new(message).help("each extent must be the wanted one or 1, counted from the last axis"));
     }
     Ok(vec![Ty::new(ty.dtype, dims)])
-}
-
-/// Whether an extent is 1 or the wanted one. Where that is open, the check is that both broadcast to the wanted one.
-fn stretches(rules: &mut Rules, own: &Dim, wanted: &Dim) -> bool {
-    if *own == Dim::Const(1) || own == wanted {
-        return true;
-    }
-    match Dim::broadcast(own.clone(), wanted.clone()) {
-        Some(joint) => {
-            let op = rules.op;
-            rules.equal(&joint, wanted, || format!("`{op}`: an extent of {{left}} does not broadcast to {{right}}"))
-        }
-        None => false,
-    }
 }
 
 fn narrow_type(rules: &mut Rules, args: &[&Ty], attrs: &[Attr]) -> Types {
@@ -360,6 +343,23 @@ fn chunks(extent: &Dim, parts: i64) -> Vec<(Dim, Dim)> {
         (start.clone(), Dim::min(len.clone(), Dim::sub(extent.clone(), start)))
     };
     (0..parts).map(chunk).collect()
+}
+
+/// Every part has elements, unless there are none at all.
+fn need_parts(rules: &mut Rules, extent: &Dim, attrs: &[Attr]) -> Result<(), Fault> {
+    let parts = attrs[1].int();
+    let len = Dim::ceil_div(extent.clone(), Dim::Const(parts.max(1)));
+    if parts > 0 && Dim::mul(len.clone(), Dim::Const(parts)) == *extent {
+        return Ok(());
+    }
+    let last = Dim::mul(Dim::Const(parts - 1), len);
+    let reached = Dim::add(last, Dim::min(extent.clone(), Dim::Const(1)));
+    let text = || format!("`chunk`: an extent of {{right}} does not give {parts} parts");
+    if parts > 0 && rules.at_most(&reached, extent, text) {
+        return Ok(());
+    }
+    let message = format!("`chunk`: an extent of {} does not give {parts} parts", rules.show(extent));
+    Err(Fault::new(message).help("all parts but the last are of the rounded-up length").at_axis(attrs[0].int()))
 }
 
 /// The most axes a layout has inside a kernel.

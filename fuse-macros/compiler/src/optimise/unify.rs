@@ -4,14 +4,14 @@
 //! known that `a` is `b`, and kernels fuse only over extents that are known to be equal.
 
 use crate::graph::Graph;
-use crate::op::Attr;
+use crate::op::{Attr, Relation};
 use crate::types::{Dim, Sym};
 use std::collections::BTreeMap;
 
 /// Puts one symbol in the place of those that are checked to equal it. The checks stay as they are: they make it true.
 pub fn run(mut graph: Graph) -> Graph {
     let mut known: BTreeMap<Sym, Dim> = BTreeMap::new();
-    let checks = graph.checks.iter().filter(|(_, check)| !check.broadcast);
+    let checks = graph.checks.iter().filter(|(_, check)| check.relation == Relation::Equal);
     for (_, check) in graph.guards.iter().chain(checks) {
         let (left, right) = (resolve(&check.left, &known), resolve(&check.right, &known));
         if let Some((sym, dim)) = definition(&left, &right) {

@@ -3,7 +3,7 @@
 use super::Walker;
 use super::call::Call;
 use super::eval::text;
-use crate::op::{Attr, Check, Fault, Op, Rules, Val, with_names};
+use crate::op::{Attr, Check, Fault, Op, Relation, Rules, Val, with_names};
 use crate::types::{Dim, Sym, Ty};
 use syn::Expr;
 
@@ -12,7 +12,9 @@ impl Walker<'_> {
     /// number or a formula is left to run time.
     pub fn clash(&self, checks: &[Check]) -> Option<Check> {
         let named = |dim: &Dim| matches!(dim, Dim::Sym(sym) if self.syms[sym.0 as usize].origin.is_some());
-        checks.iter().find(|check| named(&check.left) && named(&check.right)).cloned()
+        // What is 1 or another extent may well have a name of its own.
+        let mut compared = checks.iter().filter(|check| check.relation != Relation::Stretches);
+        compared.find(|check| named(&check.left) && named(&check.right)).cloned()
     }
 
     /// Reports two names where equal extents are needed, in the words the op has for two numbers.

@@ -1,7 +1,7 @@
 //! Statements, one after the other.
 
 use super::cont::{Cont, Outcome, Rest, expected_count};
-use super::eval::symbol;
+use super::eval::{Eval, symbol, text};
 use super::names::{Name, as_ident, bound, mentions};
 use super::program::Step;
 use super::shape::is_index_type;
@@ -10,10 +10,11 @@ use super::types::HostTy;
 use super::value::{TensorKey, Value, Var};
 use super::{Walker, branch};
 use crate::diag::BreakKind;
-use crate::op::{self, Op};
+use crate::op::{self, Build, Op, Rules};
+use crate::types::Sym;
 use proc_macro2::Ident;
 use quote::{ToTokens, quote};
-use syn::{Block, Expr, ExprMethodCall, Item, Local, Pat, Stmt};
+use syn::{Block, Expr, ExprBinary, ExprMethodCall, Item, Local, Pat, Stmt};
 
 impl Walker<'_> {
     /// Walks a block in place, and goes on with `cont` and its value.
@@ -126,6 +127,7 @@ impl Walker<'_> {
                     self.live.extend(cont.free());
                     let saved = self.save();
                     let value = self.operation(expr, &binary.left, &symbol, &binary.right);
+                    self.keeps_extents(&value, binary);
                     self.settle_value(value, expr, &Cont::Then(rest), saved, Some(&cont))
                 }
                 None => self.one(expr, &Cont::Then(rest)),
@@ -144,6 +146,27 @@ impl Walker<'_> {
             },
             _ => self.one(expr, &Cont::Then(rest)),
         }
+    }
+
+    /// What a compound assignment gives a variable has the extents the variable has: the other operand broadcasts to them.
+    fn keeps_extents(&mut self, value: &Eval<Value>, binary: &ExprBinary) {
+        let Ok(Value::Tensor { key, .. }) = value else { return };
+        let result = self.val(*key);
+        let graph = &self.flow.pending.graph;
+        let node = graph.node(result);
+        let [target, other] = node.args[..] else { return };
+        let (target, other) = (&graph.ty(target).dims, &graph.ty(other).dims);
+        let names = |sym: Sym| self.sym_name(sym);
+        let mut rules = Rules { op: node.op.name, names: Some(&names), ..Rules::default() };
+        if other.len() > target.len() || rules.all_stretch(other, target) {
+            let checks = std::mem::take(&mut rules.checks);
+            return self.flow.pending.graph.checks.extend(checks.into_iter().map(|check| (result.node, check)));
+        }
+        let (target, other) = (rules.show_all(target), rules.show_all(other));
+        let (left, right, symbol) = (text(&binary.left), text(&binary.right), symbol(&binary.op));
+        let message = format!("`{symbol}=` keeps the extents of `{left}`, which is {target}; `{right}` is {other}");
+        let help = "each extent must be the one of the left side or 1, counted from the last axis";
+        self.diag.error(&binary.right, message, Some(help));
     }
 
     /// A method that writes to a tensor variable: the op gives the variable its new value.

@@ -1,6 +1,6 @@
 use super::Options;
 use crate::graph::Graph;
-use crate::op::{Attr, Build, Check, Literal, Op, Val};
+use crate::op::{Attr, Build, Check, Literal, Op, Relation, Val};
 use crate::plan::{Expr, Kind, Level, Plan, Step, View};
 use crate::types::{DType, Dim};
 
@@ -39,7 +39,7 @@ fn float(g: &mut Graph, value: f64, dtype: DType) -> Val {
 /// Says that two extents are equal, as named dims would.
 fn same(g: &mut Graph, (x, i): (Val, usize), (y, k): (Val, usize)) {
     let (left, right) = (g.ty(x).dims[i].clone(), g.ty(y).dims[k].clone());
-    g.checks.push((0, Check { left, right, broadcast: false, text: String::new() }));
+    g.checks.push((0, Check { left, right, relation: Relation::Equal, text: String::new() }));
 }
 
 const F32: DType = DType::F32;

@@ -5,7 +5,7 @@ use crate::differences::{HOST, Point};
 use fuse_compiler::graph::Graph;
 use fuse_compiler::graph::eval::{Value, eval};
 use fuse_compiler::graph::verify::expect_valid;
-use fuse_compiler::op::{Attr, Check, Ops, Val};
+use fuse_compiler::op::{Attr, Check, Ops, Relation, Val};
 use fuse_compiler::plan::verify::verify;
 use fuse_compiler::types::{DType, Dim};
 use fuse_compiler::{optimise, schedule};
@@ -47,7 +47,8 @@ pub fn compiles(point: &Point) {
 /// Whether the guards of a graph hold for these inputs.
 fn holds(special: &Graph, inputs: &[Value]) -> bool {
     let mut guarded = special.clone();
-    let guards = special.guards.iter().cloned().map(|(node, guard)| (node, Check { broadcast: false, ..guard }));
+    let guards =
+        special.guards.iter().cloned().map(|(node, guard)| (node, Check { relation: Relation::Equal, ..guard }));
     guarded.checks.extend(guards);
     eval(&guarded, inputs, &HOST).is_ok()
 }

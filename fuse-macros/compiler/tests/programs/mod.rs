@@ -5,7 +5,7 @@
 
 use fuse_compiler::autodiff::{self, Request, Seed};
 use fuse_compiler::graph::{Graph, Place};
-use fuse_compiler::op::{Attr, Build, Check, Literal, Op, Val};
+use fuse_compiler::op::{Attr, Build, Check, Literal, Op, Relation, Val};
 use fuse_compiler::plan::Plan;
 use fuse_compiler::types::{DType, Dim, Ty};
 use fuse_compiler::{optimise, schedule};
@@ -39,7 +39,7 @@ impl Program {
     /// Says that two extents are equal, as named dims would.
     fn same(&mut self, (x, i): (Val, usize), (y, k): (Val, usize)) {
         let (left, right) = (self.graph.ty(x).dims[i].clone(), self.graph.ty(y).dims[k].clone());
-        self.graph.checks.push((0, Check { left, right, broadcast: false, text: String::new() }));
+        self.graph.checks.push((0, Check { left, right, relation: Relation::Equal, text: String::new() }));
     }
 
     fn op(&mut self, name: &str, args: &[Val]) -> Val {

@@ -8,7 +8,7 @@ use crate::exec::cuda::on_tensor_cores;
 use crate::exec::random::Random;
 use crate::raw::RawTensor;
 use fuse_compiler::graph::Graph;
-use fuse_compiler::op::{Build, Check, Val};
+use fuse_compiler::op::{Build, Check, Relation, Val};
 use fuse_compiler::options::Mode;
 use fuse_compiler::types::DType::{self, BF16, F16, F32, F64, I64};
 use std::time::Instant;
@@ -57,7 +57,7 @@ fn case(dtype: DType, batches: &[usize], [m, n, k]: [usize; 3], count: usize, fo
 /// Says that two extents are equal, as named dims would.
 fn same(g: &mut Graph, (x, i): (Val, usize), (y, k): (Val, usize)) {
     let (left, right) = (g.ty(x).dims[i].clone(), g.ty(y).dims[k].clone());
-    g.checks.push((0, Check { left, right, broadcast: false, text: String::new() }));
+    g.checks.push((0, Check { left, right, relation: Relation::Equal, text: String::new() }));
 }
 
 /// Checks a case in every layout, in strips or on tensor cores.

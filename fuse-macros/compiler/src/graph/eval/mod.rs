@@ -143,9 +143,8 @@ impl Evaluator<'_> {
     fn check(&self, node: u32) -> Result<(), Failure> {
         for (_, check) in self.graph.checks.iter().filter(|(at, _)| *at == node) {
             let (left, right) = (self.extent(&check.left), self.extent(&check.right));
-            if left != right && !(check.broadcast && (left == 1 || right == 1)) {
-                let text = check.text.replace("{left}", &left.to_string());
-                return Err(Failure::Check(text.replace("{right}", &right.to_string())));
+            if let Some(text) = check.failure(left, right) {
+                return Err(Failure::Check(text));
             }
         }
         Ok(())

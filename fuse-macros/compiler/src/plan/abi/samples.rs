@@ -2,7 +2,7 @@
 
 use super::{Access, Geometry, Target};
 use crate::graph::Graph;
-use crate::op::{Attr, Build, Check, Op, Val};
+use crate::op::{Attr, Build, Check, Op, Relation, Val};
 use crate::plan::{Kernel, Matmul, Plan, Step};
 use crate::types::DType;
 use crate::{optimise, schedule};
@@ -61,7 +61,7 @@ pub(super) fn siblings(dtype: DType, count: usize, is_gate: bool) -> Plan {
         for weight in &weights[1..] {
             for axis in [0, 1] {
                 let [left, right] = [weights[0], *weight].map(|of| graph.ty(of).dims[axis].clone());
-                graph.checks.push((0, Check { left, right, broadcast: false, text: String::new() }));
+                graph.checks.push((0, Check { left, right, relation: Relation::Equal, text: String::new() }));
             }
         }
         let products = weights.into_iter().map(|weight| graph.push(Op::named("matmul"), &[x, weight], vec![]));
