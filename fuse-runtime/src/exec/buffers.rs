@@ -121,6 +121,11 @@ impl<'a> Buffers<'a> {
         self.overwritten.drain(..).rev().for_each(Overwritten::restore);
     }
 
+    /// Leaves all inputs as they are from here on: the call has failed.
+    pub fn keep_inputs(&mut self) {
+        self.given.fill(false);
+    }
+
     /// Inputs that the caller gives up and that a step does not read, or reads only where it writes, as an elementwise
     /// kernel, or on a GPU one that walks its rows once.
     ///

@@ -85,7 +85,7 @@ pub(super) fn operands(
 
 fn of_leaf(leaf: &Leaf, buffers: &mut Buffers<'_>, sizes: &Sizes) -> Result<Operand> {
     match (&leaf.source, leaf.indexed) {
-        (LeafSource::Buf(buf), Some(axis)) => indexed(buffers.get(*buf)?, axis as usize, &leaf.views, sizes),
+        (LeafSource::Buf(buf), Some(lookup)) => indexed(buffers.get(*buf)?, lookup.axis as usize, &leaf.views, sizes),
         (LeafSource::Buf(buf), None) => view(&buffers.get(*buf)?, &leaf.views, sizes).map(Operand::Tensor),
         (LeafSource::Index(dims), _) => {
             let positions = Layout::contiguous(&sizes.extents(dims)?);

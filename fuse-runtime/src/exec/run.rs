@@ -3,7 +3,7 @@
 use super::buffers::Buffers;
 use super::cpu;
 use super::cuda;
-use super::faults::FaultCell;
+use super::faults::{FaultCell, Faulted};
 use super::program::Program;
 use super::symbols::Sizes;
 use crate::cuda::several_lanes;
@@ -77,7 +77,11 @@ fn run_on_cpu(call: &Call<'_>) -> Result<Vec<RawTensor>> {
     let sizes = Sizes::of(plan, call.tensors, call.host_ints)?;
     let draws = draws(plan, &sizes, call.device);
     let mut buffers = Buffers::new(call, &sizes);
-    let done = cpu_steps(call, &mut buffers, &sizes, &draws);
+    let done = match cpu_steps(call, &mut buffers, &sizes, &draws) {
+        Ok(None) => Ok(()),
+        Ok(Some(fault)) => Err(fault.error),
+        Err(error) => Err(error),
+    };
     if done.is_err() {
         buffers.undo();
     }
@@ -85,19 +89,25 @@ fn run_on_cpu(call: &Call<'_>) -> Result<Vec<RawTensor>> {
     plan.outs.iter().map(|out| buffers.operand(out)).collect()
 }
 
-fn cpu_steps(call: &Call<'_>, buffers: &mut Buffers<'_>, sizes: &Sizes, draws: &[Draw]) -> Result<()> {
+/// All steps, and the fault of the op that the program comes to first: steps stand in another order than their ops, so those
+/// behind a fault run, too. What they read is safe.
+fn cpu_steps(call: &Call<'_>, buffers: &mut Buffers<'_>, sizes: &Sizes, draws: &[Draw]) -> Result<Option<Faulted>> {
     let plan = &call.program.plan;
+    let mut faults = Vec::new();
     let mut k = 0;
     while k < plan.steps.len() {
+        if !faults.is_empty() {
+            buffers.keep_inputs();
+        }
         buffers.start_step(k as u32);
         let steps = match plan.attention_at(k) {
             Some(attention) => {
-                cpu_attention(call, *attention, buffers, sizes, draws)?;
+                faults.extend(cpu_attention(call, *attention, buffers, sizes, draws)?);
                 3
             }
             None => {
                 if !buffers.takes_over(k as u32)? {
-                    cpu_step(call, &plan.steps[k], call.bodies[k], buffers, sizes, draws)?;
+                    faults.extend(cpu_step(call, &plan.steps[k], call.bodies[k], buffers, sizes, draws)?);
                 }
                 1
             }
@@ -105,17 +115,17 @@ fn cpu_steps(call: &Call<'_>, buffers: &mut Buffers<'_>, sizes: &Sizes, draws: &
         (k..k + steps).for_each(|done| buffers.end_step(done as u32));
         k += steps;
     }
-    Ok(())
+    Ok(Faulted::earliest(faults))
 }
 
-/// Three steps at once; the first fault in the order of the steps is the call's.
+/// Three steps at once.
 fn cpu_attention(
     call: &Call<'_>,
     attention: Attention,
     buffers: &mut Buffers<'_>,
     sizes: &Sizes,
     draws: &[Draw],
-) -> Result<()> {
+) -> Result<Option<Faulted>> {
     let plan = &call.program.plan;
     let steps = [0, 1, 2].map(|step| attention.first as usize + step);
     let kernels = steps.map(|step| plan.steps[step].program());
@@ -124,8 +134,8 @@ fn cpu_attention(
     let facts = [0, 1, 2].map(|k| CallFacts { scalars: call.scalars, sizes: &values[k], draws, faults: &faults[k] });
     let parts = cpu::Parts { attention, bodies: steps.map(|step| call.bodies[step]), facts: facts.each_ref() };
     cpu::run_attention(plan, &parts, buffers, sizes)?;
-    let fault = std::iter::zip(&faults, kernels).find_map(|(cell, kernel)| Some(cell.first()?.error(plan, kernel)));
-    fault.map_or(Ok(()), Err)
+    let faults = std::iter::zip(&faults, kernels).filter_map(|(cell, kernel)| cell.first(plan, kernel));
+    Ok(Faulted::earliest(faults))
 }
 
 /// Takes the random numbers of a call from the generator, in program order.
@@ -144,7 +154,7 @@ fn cpu_step(
     buffers: &mut Buffers<'_>,
     sizes: &Sizes,
     draws: &[Draw],
-) -> Result<()> {
+) -> Result<Option<Faulted>> {
     let faults = FaultCell::new();
     let kernel = step.program();
     let values = size_values(kernel, sizes);
@@ -153,7 +163,7 @@ fn cpu_step(
         Step::Kernel(kernel) => cpu::run_kernel(kernel, body, buffers, sizes, &facts)?,
         Step::Matmul(matmul) => cpu::run_matmul(matmul, body, buffers, sizes, &facts)?,
     }
-    faults.first().map_or(Ok(()), |fault| Err(fault.error(&call.program.plan, kernel)))
+    Ok(faults.first(&call.program.plan, kernel))
 }
 
 /// The values of the `Size` statements of a kernel, by number of the statement.

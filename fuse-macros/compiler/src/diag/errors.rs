@@ -136,6 +136,7 @@ pub fn place(tokens: &impl ToTokens) -> Place {
         line: span.start().line as u32,
         column: span.start().column as u32 + 1,
         text: written(&tokens),
+        op: String::new(),
     }
 }
 

@@ -77,7 +77,8 @@ pub struct Node {
     pub name: Option<String>,
 }
 
-/// Where a node was written: the file's path relative to the manifest, line and column counted from 1, and the user's expression.
+/// Where a node was written: the file's path relative to the manifest, line and column counted from 1, the user's expression, and
+/// the op it calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Place {
     /// Path relative to the manifest.
@@ -88,6 +89,9 @@ pub struct Place {
     pub column: u32,
     /// The expression as written.
     pub text: String,
+    /// The op, which failures at run time name: eager ops know no expression.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub op: String,
 }
 
 impl Graph {

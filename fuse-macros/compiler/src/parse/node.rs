@@ -7,6 +7,7 @@ use super::operand::Operand;
 use super::program::Step;
 use super::value::Value;
 use crate::diag::BreakKind;
+use crate::graph::Place;
 use crate::op::{Attr, Check, Fault, Op, OpEffect, ParamKind, Rules, Val};
 use crate::types::{DType, Sym, Ty};
 use quote::ToTokens;
@@ -139,7 +140,7 @@ impl Walker<'_> {
         let checks = rules.checks;
         let pending = &mut self.flow.pending;
         pending.at = whole.to_token_stream().into_iter().next().map(|token| token.span());
-        pending.graph.places.push(crate::diag::place(whole));
+        pending.graph.places.push(Place { op: op.name.to_owned(), ..crate::diag::place(whole) });
         let results = outs.len() as u32;
         let first = pending.graph.push_typed(op, args.to_vec(), attrs, outs);
         pending.effects |= op.effect == OpEffect::Rng || pending.graph.may_fault(first.node);

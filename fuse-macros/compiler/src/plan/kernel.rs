@@ -66,8 +66,17 @@ pub struct Leaf {
     pub views: Vec<View>,
     /// Whether it is read at every point or once a row.
     pub level: Level,
-    /// The source axis a [`Expr::Gather`] indexes. Before the views, that axis is cut down to extent 1.
-    pub indexed: Option<u32>,
+    /// How an [`Expr::Gather`] indexes it. Before the views, that axis is cut down to extent 1.
+    pub indexed: Option<Lookup>,
+}
+
+/// A read at a computed position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lookup {
+    /// The axis of the source.
+    pub axis: u32,
+    /// The op that reads, as an index into [`Plan::places`](super::Plan::places): ops share no leaf, so that a fault is one op's.
+    pub place: u32,
 }
 
 /// Where the values of a leaf come from.
@@ -150,6 +159,8 @@ pub struct Scatter {
     pub index: StmtId,
     /// Add to what is there, or replace it.
     pub add: bool,
+    /// The op that writes, as an index into [`Plan::places`](super::Plan::places).
+    pub place: u32,
 }
 
 impl Leaf {

@@ -18,7 +18,7 @@ pub mod verify;
 
 pub use attention::{Attention, Fused, FusedBack, FusedDrops};
 pub use instantiate::instantiate;
-pub use kernel::{Expr, Kernel, Kind, Leaf, LeafSource, Level, Scatter, Stmt, Store};
+pub use kernel::{Expr, Kernel, Kind, Leaf, LeafSource, Level, Lookup, Scatter, Stmt, Store};
 pub use maps::Maps;
 pub use phases::{Phase, Phases};
 pub use products::Products;

@@ -109,6 +109,8 @@ fn verify_stmt(plan: &Plan, kernel: &Kernel, s: StmtId) {
                 source.indexed.is_some() == gathers,
                 "a gather needs an indexed leaf and a load a plain one",
             );
+            let is_own = source.indexed.is_none_or(|lookup| lookup.place == stmt.place);
+            check(plan, kernel, is_own, "a leaf that another op reads, whose faults would be told as its own");
         }
         Expr::Reduce(..) => {
             let has_rows = matches!(kernel.kind, Kind::Row | Kind::Column);

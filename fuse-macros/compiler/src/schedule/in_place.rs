@@ -87,8 +87,8 @@ fn tests_of(plan: &Plan, kernel: &Kernel) -> Vec<Option<Test>> {
     let gathered = kernel.stmts.iter().filter_map(|stmt| match &stmt.expr {
         Expr::Gather { leaf, index } => {
             let leaf = &kernel.leaves[*leaf as usize];
-            let (Some(table), Some(axis)) = (leaf.buf(), leaf.indexed) else { return Some(None) };
-            Some(Test::of(plan, kernel, *index, table, axis))
+            let (Some(table), Some(lookup)) = (leaf.buf(), leaf.indexed) else { return Some(None) };
+            Some(Test::of(plan, kernel, *index, table, lookup.axis))
         }
         Expr::Apply(op, args) if divides(kernel, *op, args) => Some(None),
         _ => None,

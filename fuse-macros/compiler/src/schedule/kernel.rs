@@ -8,7 +8,7 @@ use super::views::{behind_views, broadcast, normal, source_axis};
 use super::walk::is_uniform;
 use crate::graph::Node;
 use crate::op::{Attr, Class, Source, Val};
-use crate::plan::{BufId, Expr, Kernel, Kind, Leaf, LeafSource, Level, Operand, Stmt, StmtId, Store, View};
+use crate::plan::{BufId, Expr, Kernel, Kind, Leaf, LeafSource, Level, Lookup, Operand, Stmt, StmtId, Store, View};
 use crate::types::DType;
 use std::collections::{BTreeSet, HashMap};
 
@@ -234,7 +234,8 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
         let index_chain = [broadcast(index_dims, dims), chain.to_vec()].concat();
         let index = self.at_level(node.args[1], &index_chain, level);
         let buf = self.lower.buffer(table);
-        let leaf = self.kernel.leaf(Leaf { source: LeafSource::Buf(buf), views, level, indexed: Some(indexed as u32) });
+        let indexed = Some(Lookup { axis: indexed as u32, place: node.place });
+        let leaf = self.kernel.leaf(Leaf { source: LeafSource::Buf(buf), views, level, indexed });
         self.push_for(node, Expr::Gather { leaf, index }, level)
     }
 

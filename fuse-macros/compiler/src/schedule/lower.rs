@@ -364,7 +364,7 @@ impl<'g> Lower<'g> {
         let node = group.members[0].node;
         let info = &self.graph.nodes[node as usize];
         let axis = axis_attr(self.graph, node, 0);
-        let add = matches!(info.attrs[1], Attr::Bool(true));
+        let (add, place) = (matches!(info.attrs[1], Attr::Bool(true)), info.place);
         let [base, index, src] = info.args[..] else { unreachable!("a scatter has a base, an index and a source") };
         let dims = |val: Val| self.graph.node(val).outs[val.out as usize].dims.clone();
         let (out, index_dims, walked) = (dims(base), dims(index), dims(src));
@@ -379,7 +379,7 @@ impl<'g> Lower<'g> {
         let mut builder = KernelBuilder::new(self, &line, Kind::Line);
         let index = builder.at_level(index, &index_onto, Level::Elem);
         let value = builder.at_level(src, &[last], Level::Elem);
-        builder.scatter(Operand { buf, views: to }, value, Scatter { axis: axis as u32, index, add });
+        builder.scatter(Operand { buf, views: to }, value, Scatter { axis: axis as u32, index, add, place });
         let mut kernel = builder.finish();
         // Where every line has the same positions, each can tell before it writes whether all of them are in range.
         let is_alike = |(k, dim): (usize, &Dim)| k == axis || *dim == Dim::Const(1);

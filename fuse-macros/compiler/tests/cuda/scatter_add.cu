@@ -269,7 +269,7 @@ extern "C" __global__ void __launch_bounds__(128) k1_copy(
     for (IDX e = 0; e < len; ++e) {
         const long long index = fuse_to_compute(*(index_row + fuse_along<RANK>(e, inner, index_strides)));
         const float src = fuse_to_compute(*(src_row + fuse_along<RANK>(e, inner, src_strides)));
-        float* scatter5_row_at = fuse_target(scatter5_row + fuse_along<RANK>(e, inner, scatter5_strides), scatter5_axis, index, fault, call, 0);
+        float* scatter5_row_at = fuse_target(scatter5_row + fuse_along<RANK>(e, inner, scatter5_strides), scatter5_axis, index, fault, call, 1);
         if (scatter5_row_at) *scatter5_row_at = fuse_element<float>::of(fuse_to_compute(*scatter5_row_at) + src);
     }
 }

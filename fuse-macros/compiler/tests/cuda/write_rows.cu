@@ -1339,13 +1339,13 @@ extern "C" __global__ void __launch_bounds__(128) k2_copy(
     bool found = true;
     for (IDX e = 0; e < len; ++e) {
         const long long place2 = fuse_to_compute(*(place2_row + fuse_along<RANK>(e, inner, place2_strides)));
-        found &= fuse_target(scatter15_ptr, scatter15_axis, place2, fault, call, 0) != 0;
+        found &= fuse_target(scatter15_ptr, scatter15_axis, place2, fault, call, 3) != 0;
     }
     if (!found) return;
     for (IDX e = 0; e < len; ++e) {
         const long long place2 = fuse_to_compute(*(place2_row + fuse_along<RANK>(e, inner, place2_strides)));
         const float cast14 = fuse_to_compute(*(cast14_row + fuse_along<RANK>(e, inner, cast14_strides)));
-        fuse_bf16* scatter15_row_at = fuse_target(scatter15_row + fuse_along<RANK>(e, inner, scatter15_strides), scatter15_axis, place2, fault, call, 0);
+        fuse_bf16* scatter15_row_at = fuse_target(scatter15_row + fuse_along<RANK>(e, inner, scatter15_strides), scatter15_axis, place2, fault, call, 3);
         if (scatter15_row_at) *scatter15_row_at = fuse_element<fuse_bf16>::of(cast14);
     }
 }

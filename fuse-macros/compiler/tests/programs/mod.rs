@@ -32,7 +32,7 @@ impl Program {
     fn with(&mut self, name: &str, args: &[Val], attrs: Vec<Attr>) -> Val {
         let line = self.graph.places.len() as u32 + 1;
         let text = format!("{name}(..)");
-        self.graph.places.push(Place { file: "src/lib.rs".into(), line, column: 5, text });
+        self.graph.places.push(Place { file: "src/lib.rs".into(), line, column: 5, text, op: String::new() });
         self.graph.try_push(Op::named(name), args, attrs).unwrap_or_else(|fault| panic!("{name}: {}", fault.message))
     }
 

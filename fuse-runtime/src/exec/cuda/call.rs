@@ -105,15 +105,15 @@ pub(super) fn function(
 /// What a fault of a program is about.
 pub(crate) struct Names {
     name: Box<str>,
-    /// What the user wrote, by place.
-    texts: Vec<Box<str>>,
+    /// The ops, by place.
+    ops: Vec<Box<str>>,
 }
 
 impl Names {
     /// The names in a plan.
     pub fn of(plan: &Plan) -> Self {
-        let texts = plan.places.iter().map(|place| place.text.as_str().into()).collect();
-        Names { name: plan.name.as_str().into(), texts }
+        let ops = plan.places.iter().map(|place| place.op.as_str().into()).collect();
+        Names { name: plan.name.as_str().into(), ops }
     }
 
     /// Remembers what a fault of the call with this number would be about.
@@ -143,8 +143,8 @@ pub(crate) fn describe_fault(ordinal: usize, fault: &FaultRecord) -> Error {
     let callers = CALLERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let caller = callers.iter().find(|caller| caller.ordinal == ordinal && caller.number == fault.call);
     let names = caller.map(|caller| &*caller.names);
-    let written = names.and_then(|names| names.texts.get(fault.op as usize)).filter(|text| !text.is_empty());
-    let name = written.or(names.map(|names| &names.name)).map_or("kernel", |name| name);
+    let op = names.and_then(|names| names.ops.get(fault.op as usize)).filter(|op| !op.is_empty());
+    let name = op.or(names.map(|names| &names.name)).map_or("kernel", |name| name);
     match fault.code {
         abi::FAULT_INDEX => index_out_of_range(name, fault.value, fault.extent),
         _ => division_by_zero(name),

@@ -36,7 +36,7 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
 fn find_targets(w: &mut Writer, scope: &Scope<'_>) {
     for (store, name) in scope.kernel.stores.iter().zip(&scope.stores).filter(|_| scope.kernel.heeds) {
         let Some(scatter) = &store.scatter else { continue };
-        let place = scope.kernel.stmt(scatter.index).place;
+        let place = scatter.place;
         w.line("bool found = true;");
         w.block("for (IDX e = 0; e < len; ++e)", |w| {
             w.lines(scope.define(scatter.index, &Point));

@@ -14,7 +14,7 @@ pub(super) fn outgoing(scope: &Scope<'_>, store: usize) -> String {
 pub(super) fn scatter(scope: &Scope<'_>, store: usize, base: &str) -> Vec<String> {
     let target = &scope.kernel.stores[store];
     let scatter = target.scatter.as_ref().expect("only scatters have a position");
-    let (name, place) = (&scope.stores[store], scope.kernel.stmt(scatter.index).place);
+    let (name, place) = (&scope.stores[store], scatter.place);
     let index = scope.value(scatter.index);
     let to = format!("{}* {name}_row_at", scope.store_type(store));
     let element = c_type(store_dtype(scope.plan, target));

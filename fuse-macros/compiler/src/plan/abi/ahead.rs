@@ -114,7 +114,9 @@ fn leaf_access(plan: &Plan, leaf: &Leaf, unknown: i64) -> Option<Access> {
         }
         LeafSource::Index(dims) => (dims, 0),
     };
-    let shape = Lay::contiguous(extents(dims, unknown)).cut(leaf.indexed).under(&leaf.views, unknown)?;
+    let shape = Lay::contiguous(extents(dims, unknown))
+        .cut(leaf.indexed.map(|lookup| lookup.axis))
+        .under(&leaf.views, unknown)?;
     Some(shape.access(leaf.level, bytes, leaf.indexed.is_some()))
 }
 
