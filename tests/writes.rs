@@ -54,6 +54,56 @@ fn a_write_before_an_early_return_is_done_and_a_failing_one_is_not() {
     assert_eq!((a.to_vec(), b.to_vec()), (vec![2.0, 3.0], vec![2.0, 3.0]));
     let mut c = row(&[1.0, 2.0, 3.0]);
     assert!(update_then_fail(&mut c, &row(&[1.0, 2.0])).is_err());
+    assert_eq!(c.to_vec(), [1.0, 2.0, 3.0]);
+}
+
+#[compile(backend = "eager")]
+fn write_and_fail(
+    p: &mut Tensor<f32, 1>,
+    list: &mut Vec<Tensor<f32, 1>>,
+    parts: &mut [Tensor<f32, 1>],
+    g: &Tensor<f32, 1>,
+) -> Result<(), Error> {
+    *p += 1.0;
+    p.slice_assign(0, 0, 1, &p.slice(0, 1, 2));
+    list[0].copy_(p);
+    list.push(p.clone());
+    parts[1] *= 2.0;
+    *p += g;
+    Ok(())
+}
+
+#[compile]
+fn write_between_graphs_and_fail(
+    p: &mut Tensor<f32, 1>,
+    list: &mut Vec<Tensor<f32, 1>>,
+    parts: &mut [Tensor<f32, 1>],
+    g: &Tensor<f32, 1>,
+) -> Result<(), Error> {
+    *p += 1.0;
+    println!("{:?}", p.dims());
+    list[0].copy_(p);
+    list.push(p.clone());
+    parts[1] *= 2.0;
+    *p += g;
+    Ok(())
+}
+
+#[test]
+fn a_call_in_which_an_op_fails_has_changed_no_tensor() {
+    let _turn = turn();
+    for fail in [write_and_fail, write_between_graphs_and_fail] {
+        let one = || row(&[1.0, 2.0, 3.0]);
+        let (mut p, mut list, mut parts) = (one(), vec![one()], [one(), one()]);
+        let kept = p.clone();
+        assert!(fail(&mut p, &mut list, &mut parts, &row(&[1.0, 2.0])).is_err());
+        let all = [&p, &kept, &list[0], &parts[0], &parts[1]];
+        assert!(all.iter().all(|tensor| tensor.to_vec() == [1.0, 2.0, 3.0]), "{all:?}");
+        assert_eq!(list.len(), 1);
+        assert!(fail(&mut p, &mut list, &mut parts, &row(&[1.0, 2.0, 3.0])).is_ok());
+        assert_eq!((list.len(), parts[1].to_vec()), (2, vec![2.0, 4.0, 6.0]));
+        assert_eq!(kept.to_vec(), [1.0, 2.0, 3.0]);
+    }
 }
 
 #[compile]

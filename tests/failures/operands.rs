@@ -1,8 +1,42 @@
 //! Operands that do not go together, and some that do although they look unlikely.
 
-use super::child::has_nvrtc;
+use super::child::{has_nvrtc, play};
 use super::scenarios::{assert_values, centred, device, matrix, product};
 use fuse_runtime::prelude::*;
+
+#[compile(fullgraph)]
+fn write_and_fail(
+    p: &mut Tensor<f32, 2>,
+    #[dims(R, C)] x: &Tensor<f32, 2>,
+    #[dims(R, 2 * C)] y: &Tensor<f32, 2>,
+) -> Result<Tensor<f32, 2>, Error> {
+    *p += 1.0;
+    Ok(&*p + x + y.sum_all())
+}
+
+/// Calls that fail where `FUSE_BACKEND` asks for the originals: on entry, and behind a write.
+pub fn fail_op_by_op() {
+    let cpu = Device::cpu();
+    let (mut p, x) = (matrix(2, 3, cpu), matrix(3, 2, cpu));
+    let error = write_and_fail(&mut p, &x, &matrix(3, 3, cpu)).expect_err("3 is not 4");
+    eprintln!("said {error}");
+    let error = write_and_fail(&mut p, &x, &matrix(3, 4, cpu)).expect_err("2 is not 3");
+    eprintln!("said {error}");
+    assert_values(&p, &matrix(2, 3, cpu));
+}
+
+#[test]
+fn originals_that_the_environment_asks_for_fail_as_what_was_compiled() {
+    for variables in [&[][..], &[("FUSE_BACKEND", "eager")]] {
+        let said = play("fail_op_by_op", variables);
+        let told: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("said ")).collect();
+        let wanted = [
+            "`write_and_fail`: axis 1 of `y` is 3, but `2 * C` is 4",
+            "`add`: extents 2 and 3 neither are equal nor is one of them 1",
+        ];
+        assert_eq!(told, wanted);
+    }
+}
 
 /// The processor, and the GPU or the recorder where kernels can be compiled for it.
 fn devices() -> impl Iterator<Item = Device> {

@@ -77,6 +77,7 @@ fn the_scenario_of_the_environment() {
         "miss_kernels" => miss_kernels(),
         "multiply" => multiply(),
         "ask_for_too_much" => ask_for_too_much(),
+        "fail_op_by_op" => super::operands::fail_op_by_op(),
         "fail_in_a_write" => super::faults::fail_in_a_write(),
         "tune" => super::tune::tune(),
         "tune_a_product" => super::tune::tune_a_product(),

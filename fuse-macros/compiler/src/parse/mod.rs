@@ -188,14 +188,11 @@ pub(crate) struct Walker<'a> {
 
 impl Walker<'_> {
     fn run(mut self, function: &Function) -> Option<Program> {
-        let entry = match self.refuse(function) {
-            true => vec![],
-            false => {
-                let entry = self.parameters(function);
-                self.all_stmts(&function.block.stmts, &Cont::Return);
-                entry
-            }
-        };
+        let is_whole = self.refuse(function);
+        let entry = if checks_entry(function) { self.parameters(function) } else { vec![] };
+        if !is_whole {
+            self.all_stmts(&function.block.stmts, &Cont::Return);
+        }
         if self.silent {
             return None;
         }
@@ -284,6 +281,19 @@ impl Walker<'_> {
     }
 }
 
+/// Whether what `#[dims]` says can be checked where a function begins: in a `const` one nothing can, and a parameter under `#[cfg]` may
+/// not be there.
+fn checks_entry(function: &Function) -> bool {
+    let is_certain = |input: &syn::FnArg| {
+        let attrs = match input {
+            syn::FnArg::Receiver(receiver) => &receiver.attrs,
+            syn::FnArg::Typed(typed) => &typed.attrs,
+        };
+        !attrs.iter().any(is_conditional)
+    };
+    function.sig.constness.is_none() && function.sig.inputs.iter().all(is_certain)
+}
+
 /// The first `impl Trait` in what a function returns: the body that stays beside the compiled one would have another type.
 fn opaque(output: &ReturnType) -> Option<proc_macro2::TokenStream> {
     struct Opaque(Option<proc_macro2::TokenStream>);
@@ -297,12 +307,16 @@ fn opaque(output: &ReturnType) -> Option<proc_macro2::TokenStream> {
     opaque.0
 }
 
+fn is_conditional(attr: &syn::Attribute) -> bool {
+    ["cfg", "cfg_attr"].iter().any(|name| attr.path().is_ident(name))
+}
+
 /// The first `#[cfg]` in a function: what it stands on is not known to be there.
 fn conditional(function: &Function) -> Option<proc_macro2::TokenStream> {
     struct Conditional(Option<proc_macro2::TokenStream>);
     impl<'ast> Visit<'ast> for Conditional {
         fn visit_attribute(&mut self, attr: &'ast syn::Attribute) {
-            if ["cfg", "cfg_attr"].iter().any(|name| attr.path().is_ident(name)) {
+            if is_conditional(attr) {
                 self.0.get_or_insert_with(|| attr.to_token_stream());
             }
         }

@@ -1,6 +1,7 @@
 //! The body of a compiled function: its program as Rust.
 
-use super::given::given;
+use super::given::{given, is_one_launch};
+use super::restore::restoring;
 use super::signature::Signature;
 use crate::emit::loops;
 use crate::op::Val;
@@ -27,26 +28,28 @@ pub struct Body<'a> {
 impl Body<'_> {
     /// The statements of the body.
     pub fn tokens(&self) -> TokenStream {
-        let entry: TokenStream = self.program().entry.iter().map(|entry| self.entry(entry)).collect();
+        let entry = entry(self.program());
         let steps = self.steps(&self.program().body);
-        let eager = &self.eager;
+        let steps = if is_one_launch(&self.program().body) { steps } else { restoring(&steps, self.signature) };
+        let eager = restoring(&self.eager, self.signature);
         let wants_eager = match &self.compiled.followed {
             Some(Followed { constants, .. }) => quote!(wants_eager_for(&[#(#constants.raw()),*])),
             None => quote!(wants_eager()),
         };
         let beyond = self.program().open_rank.as_ref().map(|OpenRank { name, least }| {
             let least = Literal::usize_unsuffixed(*least);
-            quote!(|| !::fuse_runtime::rt::is_open_to::<#name>(#least))
+            quote!(if !::fuse_runtime::rt::is_open_to::<#name>(#least) { return { #eager }; })
         });
         let cubins_change = cubins_change();
         let body = quote! {
             // A change of the variable has the function compiled, and its stages shown, again.
             let _ = ::core::option_env!("FUSE_DUMP");
             #cubins_change
-            if ::fuse_runtime::rt::#wants_eager #beyond {
-                return #eager;
-            }
+            #beyond
             #entry
+            if ::fuse_runtime::rt::#wants_eager {
+                return { #eager };
+            }
             #steps
         };
         self.signature.returned(&body)
@@ -54,30 +57,6 @@ impl Body<'_> {
 
     fn program(&self) -> &Program {
         &self.compiled.program
-    }
-
-    fn entry(&self, entry: &Entry) -> TokenStream {
-        let function = &self.program().name;
-        match entry {
-            Entry::Size(size) => self.size(size),
-            Entry::Solved { local, factor, offset, extent, .. } => {
-                let (param, axis, text) = (&extent.param, Literal::usize_unsuffixed(extent.axis), &extent.text);
-                let name = param.to_string();
-                quote! {
-                    let #local = ::fuse_runtime::rt::solve_dim(#function, #name, #axis, #text, #param.size(#axis), #factor, #offset);
-                }
-            }
-            Entry::Check { extent, expected } => {
-                let (param, axis, text) = (&extent.param, Literal::usize_unsuffixed(extent.axis), &extent.text);
-                let name = param.to_string();
-                quote! {
-                    ::fuse_runtime::rt::check_dim(#function, #name, #axis, #text, #param.size(#axis), #expected);
-                }
-            }
-            Entry::Count { list, name, parts } => {
-                quote!(::fuse_runtime::rt::check_count(#name, #list.len(), #parts);)
-            }
-        }
     }
 
     fn steps(&self, steps: &[Step]) -> TokenStream {
@@ -96,23 +75,13 @@ impl Body<'_> {
                     quote_spanned!(Span::mixed_site().located_at(at)=> ::fuse_runtime::rt::weak_scalar::<#ty, _>);
                 quote!(let #local = #read(#value);)
             }
-            Step::Size(size) => self.size(size),
+            Step::Size(found) => size(self.program(), found),
             Step::Launch(launch) => self.launch(launch),
             Step::Loop(found) => self.device_loop(found),
             Step::Branch(found) => self.device_branch(found),
             // A GPU may find out later that the call that makes the value has failed.
             Step::Write { target, value } => quote!(::fuse_runtime::rt::replace(&mut *#target, #value);),
             Step::Nest(pieces) => self.pieces(pieces),
-        }
-    }
-
-    /// An extent is read, if something needs it.
-    fn size(&self, Size { local, sym, of, axis, is_open }: &Size) -> TokenStream {
-        let axis = Literal::usize_unsuffixed(*axis);
-        match self.program().needed.contains(sym) {
-            true if *is_open => quote!(let #local = ::fuse_runtime::rt::widened(&#of).shape()[#axis] as i64;),
-            true => quote!(let #local = #of.size(#axis) as i64;),
-            false => quote!(),
         }
     }
 
@@ -378,6 +347,45 @@ impl Body<'_> {
                 let name = format_ident!("{}", dtype.name());
                 quote!(#name)
             }
+        }
+    }
+}
+
+/// An extent is read, if something needs it.
+fn size(program: &Program, Size { local, sym, of, axis, is_open }: &Size) -> TokenStream {
+    let axis = Literal::usize_unsuffixed(*axis);
+    match program.needed.contains(sym) {
+        true if *is_open => quote!(let #local = ::fuse_runtime::rt::widened(&#of).shape()[#axis] as i64;),
+        true => quote!(let #local = #of.size(#axis) as i64;),
+        false => quote!(),
+    }
+}
+
+/// Reads the dims and checks what `#[dims]` says.
+pub fn entry(program: &Program) -> TokenStream {
+    program.entry.iter().map(|entry| entry_of(program, entry)).collect()
+}
+
+fn entry_of(program: &Program, entry: &Entry) -> TokenStream {
+    let function = &program.name;
+    match entry {
+        Entry::Size(found) => size(program, found),
+        Entry::Solved { local, factor, offset, extent, .. } => {
+            let (param, axis, text) = (&extent.param, Literal::usize_unsuffixed(extent.axis), &extent.text);
+            let name = param.to_string();
+            quote! {
+                let #local = ::fuse_runtime::rt::solve_dim(#function, #name, #axis, #text, #param.size(#axis), #factor, #offset);
+            }
+        }
+        Entry::Check { extent, expected } => {
+            let (param, axis, text) = (&extent.param, Literal::usize_unsuffixed(extent.axis), &extent.text);
+            let name = param.to_string();
+            quote! {
+                ::fuse_runtime::rt::check_dim(#function, #name, #axis, #text, #param.size(#axis), #expected);
+            }
+        }
+        Entry::Count { list, name, parts } => {
+            quote!(::fuse_runtime::rt::check_count(#name, #list.len(), #parts);)
         }
     }
 }

@@ -25,6 +25,11 @@ pub fn given(body: &[Step], signature: &Signature) -> Vec<bool> {
     if given.contains(&true) { given } else { vec![] }
 }
 
+/// Whether a body is one launch, without host control flow.
+pub fn is_one_launch(body: &[Step]) -> bool {
+    only_launch(body).is_some()
+}
+
 /// The one launch of a body without host control flow, and what comes before and after.
 fn only_launch(body: &[Step]) -> Option<(&[Step], &Launch, &[Step])> {
     let at = body.iter().position(|step| matches!(step, Step::Launch(_)))?;

@@ -7,6 +7,7 @@ mod body;
 mod companion;
 mod given;
 mod gradients;
+mod restore;
 mod signature;
 
 use crate::options::Options;
@@ -15,8 +16,9 @@ use body::Body;
 use companion::Companion;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
+use restore::restoring;
 use signature::Signature;
-use syn::{ImplItem, ImplItemFn, ItemFn, ItemImpl, Type};
+use syn::{Block, ImplItem, ImplItemFn, ItemFn, ItemImpl, Type};
 
 /// What is emitted for a function. Without `compiled`, after a mistake, that is the original and a companion around it.
 pub fn function(item: &ItemFn, compiled: Option<&Compiled>, options: &Options) -> TokenStream {
@@ -32,7 +34,7 @@ pub fn function(item: &ItemFn, compiled: Option<&Compiled>, options: &Options) -
             let eager = signature.call(&quote!(#name::eager), None);
             Body { compiled, signature: &signature, eager, cuda: &cuda }.tokens()
         }
-        None => signature.returned(&signature.original(&item.block)),
+        None => op_by_op(compiled, &signature, &item.block),
     };
     let (attrs, vis, head) = (&item.attrs, &item.vis, signature.emitted());
     let told = breaks_told(compiled).filter(|_| item.sig.constness.is_none());
@@ -83,7 +85,7 @@ fn compile_method(method: &mut ImplItemFn, item: &ItemImpl, compiled: Option<&Co
             let eager = signature.call(&path, Some(&original.sig));
             Body { compiled, signature: &signature, eager, cuda: &cuda }.tokens()
         }
-        None => signature.returned(&signature.original(&original.block)),
+        None => op_by_op(compiled, &signature, &original.block),
     };
     let sig = signature.emitted_signature();
     method.sig = sig;
@@ -98,6 +100,13 @@ fn compile_method(method: &mut ImplItemFn, item: &ItemImpl, compiled: Option<&Co
     };
     let gradients = gradients::of_method(compiled, &companion.method_eager(), &cuda, &vis);
     [companion.of_method(&vis), gradients].into_iter().collect()
+}
+
+/// The original as the body of the function, behind the checks on entry.
+fn op_by_op(compiled: Option<&Compiled>, signature: &Signature, block: &Block) -> TokenStream {
+    let entry = compiled.map(|compiled| body::entry(&compiled.program));
+    let original = restoring(&signature.original(block), signature);
+    signature.returned(&quote!(#entry #original))
 }
 
 /// Tells whoever asks with `FUSE_LOG=break` where host code runs between the graphs of a function.
