@@ -3,7 +3,9 @@
 mod common;
 
 use common::device;
+use fuse_runtime::error::catch;
 use fuse_runtime::prelude::*;
+use std::future::Future;
 
 fn row(values: &[f32]) -> Tensor<f32, 1> {
     Tensor::from_slice(values, [values.len()], device())
@@ -250,6 +252,25 @@ fn dims_on_entry(
     Ok(x + a * b - c)
 }
 
+#[compile(backend = "eager")]
+fn dims_op_by_op(
+    #[dims(B, D)] x: &Tensor<f32, 2>,
+    #[dims(B, 3 * D)] mut y: Tensor<f32, 2>,
+) -> Result<Tensor<f32, 2>, Error> {
+    y += 1.0;
+    Ok(x + y.sum_all())
+}
+
+#[compile]
+fn dims_between_breaks(#[dims(N)] x: &Tensor<f32, 1>, #[dims(2 * N)] y: &Tensor<f32, 1>) -> f32 {
+    x.to_vec()[0] + y.to_vec()[0]
+}
+
+#[compile]
+async fn dims_in_a_future(#[dims(N)] x: &Tensor<f32, 1>, #[dims(N)] y: &Tensor<f32, 1>) -> Tensor<f32, 1> {
+    x + y.sum_all()
+}
+
 #[test]
 fn named_dims_are_checked_on_entry() {
     let x = matrix(1, [1.0, 2.0]);
@@ -257,6 +278,78 @@ fn named_dims_are_checked_on_entry() {
     same(&dims_on_entry(&x, &good).unwrap(), &dims_on_entry::eager(&x, &good).unwrap());
     let error = dims_on_entry(&x, &matrix(1, [1.0, 2.0, 3.0])).unwrap_err();
     assert_eq!(error.to_string(), "`dims_on_entry`: axis 1 of `y` is 3, but `3 * D` is 6");
+}
+
+#[compile]
+fn dims_of_options(
+    #[dims(N)] x: &Tensor<f32, 1>,
+    #[dims(N)] bias: Option<&Tensor<f32, 1>>,
+    #[dims(2 * N)] scale: &Option<Tensor<f32, 1>>,
+) -> Result<Tensor<f32, 1>, Error> {
+    let y = if let Some(bias) = bias { x + bias } else { x.exp() };
+    Ok(match scale {
+        Some(scale) => y * scale.sum_all(),
+        None => y,
+    })
+}
+
+#[test]
+fn named_dims_of_an_option_are_checked_where_it_is_there() {
+    let (x, y) = (row(&[1.0, 2.0]), row(&[1.0, 2.0, 3.0, 4.0]));
+    for (bias, scale) in [(None, None), (Some(&x), None), (None, Some(y.clone())), (Some(&x), Some(y.clone()))] {
+        let (compiled, eager) = (dims_of_options(&x, bias, &scale), dims_of_options::eager(&x, bias, &scale));
+        same(&compiled.unwrap(), &eager.unwrap());
+    }
+    let error = dims_of_options(&x, Some(&y), &None).unwrap_err();
+    assert_eq!(error.to_string(), "`dims_of_options`: axis 0 of `bias` is 4, but `N` is 2");
+    let error = dims_of_options(&x, None, &Some(x.clone())).unwrap_err();
+    assert_eq!(error.to_string(), "`dims_of_options`: axis 0 of `scale` is 2, but `2 * N` is 4");
+}
+
+type Fallible<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+#[compile]
+fn result_of_another_name(x: &Tensor<f32, 1>, y: &Tensor<f32, 1>, n: usize) -> Fallible<Tensor<f32, 1>> {
+    let z = x + y;
+    match n {
+        0 => Err("no n".into()),
+        n => Ok(z * n as f32),
+    }
+}
+
+#[compile(backend = "eager")]
+fn result_of_another_name_returned_early(x: &Tensor<f32, 1>, y: &Tensor<f32, 1>, n: usize) -> Fallible<f32> {
+    if n > 0 {
+        return Ok((x + y).sum_all().item());
+    }
+    "1.5".parse::<f32>().map_err(Into::into)
+}
+
+#[test]
+fn a_result_of_another_name_is_one() {
+    let (x, y) = (row(&[1.0, 2.0]), row(&[1.0, 2.0, 3.0]));
+    same(&result_of_another_name(&x, &x, 2).unwrap(), &result_of_another_name::eager(&x, &x, 2).unwrap());
+    assert_eq!(result_of_another_name(&x, &x, 0).unwrap_err().to_string(), "no n");
+    let error = result_of_another_name(&x, &y, 1).unwrap_err();
+    assert_eq!(error.downcast_ref::<Error>().map(Error::kind), Some(ErrorKind::Shape));
+    let error = result_of_another_name_returned_early(&x, &y, 1).unwrap_err();
+    assert_eq!(error.downcast_ref::<Error>().map(Error::kind), Some(ErrorKind::Shape));
+    assert_eq!(result_of_another_name_returned_early(&x, &y, 0).unwrap(), 1.5);
+}
+
+#[test]
+fn named_dims_are_checked_where_a_function_runs_op_by_op() {
+    let (x, y) = (matrix(1, [1.0, 2.0]), matrix(1, [1.0, 2.0, 3.0]));
+    let error = dims_op_by_op(&x, y.clone()).unwrap_err();
+    assert_eq!(error.to_string(), "`dims_op_by_op`: axis 1 of `y` is 3, but `3 * D` is 6");
+    assert!(dims_op_by_op(&x, matrix(1, [0.0; 6])).is_ok());
+    let error = catch(|| dims_between_breaks(&row(&[1.0]), &row(&[1.0]))).unwrap_err();
+    assert_eq!(error.to_string(), "`dims_between_breaks`: axis 0 of `y` is 1, but `2 * N` is 2");
+    let (x, y) = (x.reshape([2]), y.reshape([3]));
+    let mut future = Box::pin(dims_in_a_future(&x, &y));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let error = catch(|| drop(future.as_mut().poll(&mut context))).unwrap_err();
+    assert_eq!(error.to_string(), "`dims_in_a_future`: axis 0 of `y` is 3, but `N` is 2");
 }
 
 #[compile]

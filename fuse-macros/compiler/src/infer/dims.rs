@@ -46,13 +46,15 @@ pub struct Solution {
 }
 
 impl NamedDims {
-    /// Defines each name by the first extent that is the name alone, else by one that is linear in it. `is_given` tells
+    /// Defines each name by the first extent that is the name alone, else by one that is linear in it; a tensor that may not be there
+    /// defines none. `is_given` tells
     /// symbols that have a value anyhow, such as const parameters.
     pub fn solve(self, is_given: &dyn Fn(Sym) -> bool) -> Solution {
         let mut solution = Solution::default();
         let mut defined = BTreeSet::new();
         let mut rest = Vec::new();
-        for extent in self.extents {
+        let (optional, extents): (Vec<_>, Vec<_>) = self.extents.into_iter().partition(|extent| extent.at.is_optional);
+        for extent in extents {
             match extent.dim {
                 Dim::Sym(sym) if !is_given(sym) && defined.insert(sym) => solution.define(sym, 1, 0, extent),
                 _ => rest.push(extent),
@@ -77,7 +79,12 @@ impl NamedDims {
                 break;
             }
         }
+        let is_known =
+            |extent: &Extent| unknown_syms(&extent.dim, &|sym| is_given(sym) || defined.contains(&sym)).is_empty();
+        let (checked, open): (Vec<_>, Vec<_>) = optional.into_iter().partition(is_known);
+        solution.checks.extend(checked);
         solution.unsolved = rest;
+        solution.unsolved.extend(open);
         solution
     }
 }

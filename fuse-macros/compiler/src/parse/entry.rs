@@ -81,14 +81,17 @@ impl Walker<'_> {
             self.diag.error(again, message, Some("leave one of them out"));
         }
         let HostTy::Tensor(tensor) = ty.behind_refs() else {
-            self.refuse_dims(&typed.attrs, &text(&typed.ty));
+            match (attr, optional_tensor(&ty)) {
+                (Some(attr), Some(tensor)) => self.optional_dims(attr, tensor, ident, named),
+                _ => self.refuse_dims(&typed.attrs, &text(&typed.ty)),
+            }
             self.declare(Var::bound(ident, Value::Host(ty), false));
             return;
         };
         let written = attr.and_then(|attr| self.written_dims(attr, *tensor, ident));
         let mut dims = Vec::new();
         for axis in 0..tensor.rank {
-            let at = DimAt { param: ident.clone(), axis, text: String::new() };
+            let at = DimAt { param: ident.clone(), axis, text: String::new(), is_optional: false };
             dims.push(match written.as_ref().map(|written| &written[axis]) {
                 Some(expr) => self.named_dim(expr, at, ident, attr, named),
                 None => {
@@ -114,6 +117,14 @@ impl Walker<'_> {
         self.params.push((key, ident.clone()));
         let var = Var::bound(ident, Value::Tensor { key, by_ref }, false);
         self.declare(Var { exclusive, ..var });
+    }
+
+    /// The extents of a tensor that may not be there: they are checked where it is, and no name gets its value from them.
+    fn optional_dims(&mut self, attr: &Attribute, tensor: TensorTy, ident: &Ident, named: &mut NamedDims) {
+        for (axis, expr) in self.written_dims(attr, tensor, ident).into_iter().flatten().enumerate() {
+            let at = DimAt { param: ident.clone(), axis, text: String::new(), is_optional: true };
+            self.named_dim(&expr, at, ident, Some(attr), named);
+        }
     }
 
     /// Reports `#[dims]` where there are no extents to name.
@@ -218,5 +229,16 @@ impl Walker<'_> {
             let message = format!("the dims in `{}` cannot be told from the extents", at.text);
             self.diag.error(tokens, message, Some("use each name alone for one extent at least"));
         }
+    }
+}
+
+/// The tensor in an `Option`.
+fn optional_tensor(ty: &HostTy) -> Option<TensorTy> {
+    match ty.behind_refs() {
+        HostTy::Option(inner) => match inner.behind_refs() {
+            HostTy::Tensor(tensor) => Some(*tensor),
+            _ => None,
+        },
+        _ => None,
     }
 }

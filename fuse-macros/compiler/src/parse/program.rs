@@ -97,6 +97,8 @@ pub struct DimAt {
     pub axis: usize,
     /// The dim as written.
     pub text: String,
+    /// Whether the parameter is an `Option`.
+    pub is_optional: bool,
 }
 
 /// `let local = of.size(axis)`.

@@ -380,8 +380,12 @@ fn entry_of(program: &Program, entry: &Entry) -> TokenStream {
         Entry::Check { extent, expected } => {
             let (param, axis, text) = (&extent.param, Literal::usize_unsuffixed(extent.axis), &extent.text);
             let name = param.to_string();
-            quote! {
+            let check = quote! {
                 ::fuse_runtime::rt::check_dim(#function, #name, #axis, #text, #param.size(#axis), #expected);
+            };
+            match extent.is_optional {
+                true => quote!(if let ::core::option::Option::Some(#param) = #param.as_ref() { #check }),
+                false => check,
             }
         }
         Entry::Count { list, name, parts } => {

@@ -22,7 +22,7 @@ use syn::{Block, ImplItem, ImplItemFn, ItemFn, ItemImpl, Type};
 
 /// What is emitted for a function. Without `compiled`, after a mistake, that is the original and a companion around it.
 pub fn function(item: &ItemFn, compiled: Option<&Compiled>, options: &Options) -> TokenStream {
-    let signature = Signature::of(&item.sig);
+    let signature = Signature::of(&item.sig).with_body(&item.block);
     let name = options
         .companion
         .as_ref()
@@ -75,7 +75,7 @@ pub fn methods(item: &ItemImpl, mut compile: impl FnMut(&ImplItemFn) -> Option<C
 
 fn compile_method(method: &mut ImplItemFn, item: &ItemImpl, compiled: Option<&Compiled>) -> TokenStream {
     let original = method.clone();
-    let signature = Signature::of(&original.sig);
+    let signature = Signature::of(&original.sig).with_body(&original.block);
     let companion = Companion { signature: &signature, attrs: &original.attrs, block: &original.block, compiled };
     let cuda = companion.method_cuda(&item.self_ty, item.generics.params.is_empty());
     let body = match compiled.filter(|compiled| !compiled.program.eager) {

@@ -3,7 +3,8 @@
 use crate::parse::{parameter_name, speaks_of_tensors};
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{Block, FnArg, GenericParam, Pat, ReturnType, Type};
+use syn::visit::{self, Visit};
+use syn::{Block, Expr, ExprReturn, FnArg, GenericParam, Pat, ReturnType, Stmt, Type};
 
 /// How a function takes a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub struct Signature {
     original: syn::Signature,
     /// With a name for every parameter.
     emitted: syn::Signature,
+    /// Whether the body gives its values as `Ok` and `Err`, whatever the type of the result is called.
+    gives_results: bool,
 }
 
 impl Signature {
@@ -48,7 +51,12 @@ impl Signature {
                 });
             }
         }
-        Signature { original, emitted }
+        Signature { original, emitted, gives_results: false }
+    }
+
+    /// The same of a function with this body.
+    pub fn with_body(self, block: &Block) -> Signature {
+        Signature { gives_results: gives_results(block), ..self }
     }
 
     /// A parameter by its name in the compiled function, and how it is taken.
@@ -164,7 +172,10 @@ impl Signature {
             return None;
         }
         match ty.as_ref() {
-            Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Result") => Some(ty),
+            Type::Path(path) => {
+                let is_named_so = path.path.segments.last().is_some_and(|last| last.ident == "Result");
+                (is_named_so || self.gives_results).then_some(ty.as_ref())
+            }
             _ => None,
         }
     }
@@ -173,4 +184,46 @@ impl Signature {
     pub fn name(&self) -> &Ident {
         &self.original.ident
     }
+}
+
+/// Whether a value that a body gives is written as `Ok(..)` or `Err(..)`.
+fn gives_results(block: &Block) -> bool {
+    struct Returned(bool);
+    impl<'ast> Visit<'ast> for Returned {
+        fn visit_expr_return(&mut self, returned: &'ast ExprReturn) {
+            self.0 |= returned.expr.as_deref().is_some_and(is_result);
+            visit::visit_expr_return(self, returned);
+        }
+        // What is returned there is no value of this body.
+        fn visit_expr_closure(&mut self, _: &'ast syn::ExprClosure) {}
+        fn visit_expr_async(&mut self, _: &'ast syn::ExprAsync) {}
+        fn visit_item(&mut self, _: &'ast syn::Item) {}
+    }
+    let mut returned = Returned(ends_in_result(block));
+    returned.visit_block(block);
+    returned.0
+}
+
+fn ends_in_result(block: &Block) -> bool {
+    matches!(block.stmts.last(), Some(Stmt::Expr(tail, None)) if is_result(tail))
+}
+
+/// Whether an expression is `Ok(..)` or `Err(..)`, or one of its arms is.
+fn is_result(expr: &Expr) -> bool {
+    match expr {
+        Expr::Call(call) => matches!(&*call.func, Expr::Path(path) if is_variant(&path.path)),
+        Expr::Paren(paren) => is_result(&paren.expr),
+        Expr::Group(group) => is_result(&group.expr),
+        Expr::Block(block) => ends_in_result(&block.block),
+        Expr::If(branch) => {
+            let otherwise = branch.else_branch.as_ref();
+            ends_in_result(&branch.then_branch) || otherwise.is_some_and(|(_, arm)| is_result(arm))
+        }
+        Expr::Match(found) => found.arms.iter().any(|arm| is_result(&arm.body)),
+        _ => false,
+    }
+}
+
+fn is_variant(path: &syn::Path) -> bool {
+    path.segments.last().is_some_and(|last| last.ident == "Ok" || last.ident == "Err")
 }
