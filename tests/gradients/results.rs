@@ -221,7 +221,7 @@ fn a_vector_may_be_as_long_as_a_run_makes_it() {
     let one = [x.clone()];
     let error = recurrent::vjp(&x, &w, 2, (&one, &x)).unwrap_err();
     assert_eq!(error.to_string(), "`cotangent.0` has 1 parts where the result has 2");
-    let error = recurrent::vjp(&x, &w, 1, (&[w.clone()], &x)).unwrap_err();
+    let error = recurrent::vjp(&x, &w, 1, (std::slice::from_ref(&w), &x)).unwrap_err();
     assert_eq!(error.to_string(), "`cotangent.0[0]` has extent 3 where the result has 2");
 }
 
