@@ -2,6 +2,7 @@
 
 use crate::cuda::Context;
 use crate::error::{Error, ErrorKind, Result};
+use crate::exec;
 use crate::generator::{Generator, draw_blocks, with_generator};
 use crate::philox;
 use std::fmt;
@@ -90,7 +91,7 @@ impl Device {
         context.synchronize()?;
         match context.take_fault(u64::MAX) {
             None => Ok(()),
-            Some(fault) => Err(Error::index("kernel", format!("{fault:?}"))),
+            Some(fault) => Err(exec::describe_fault(context.facts().ordinal, &fault)),
         }
     }
 

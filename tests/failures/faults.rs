@@ -104,6 +104,11 @@ pub fn fail_in_a_write() {
     // The fault of a call is found by what waits for it.
     add_rows(&mut p, &matrix(3, 4, device), &rows(1, device));
     recorder::fault(1, 0);
-    assert_eq!(catch(|| p.to_vec()).expect_err("the call has failed").kind(), ErrorKind::Index);
+    let read = catch(|| p.to_vec()).expect_err("the call has failed");
+    assert_eq!(read.kind(), ErrorKind::Index);
     assert_values(&p, &matrix(3, 4, Device::cpu()));
+    // And so it is by what waits for the device, in the same words.
+    add_rows(&mut p, &matrix(3, 4, device), &rows(1, device));
+    recorder::fault(1, 0);
+    assert_eq!(device.synchronize().expect_err("the call has failed").to_string(), read.to_string());
 }
