@@ -96,6 +96,11 @@ struct Pair {
     values: Vec<(Val, RawTensor)>,
 }
 
+/// A fault would be told to whichever test reads from the device next.
+fn may_divide_by_zero(op: &str, dtype: DType) -> bool {
+    Op::named(op).may_fault(dtype)
+}
+
 impl Pair {
     fn new(inputs: Vec<RawTensor>) -> Pair {
         let mut graph = Graph::new("random");
@@ -171,8 +176,10 @@ impl Pair {
         match step.kind % 16 {
             0 | 1 => self.tensors(of(&UNARY), &[x], vec![]),
             2..=4 => {
+                let name = of(&BINARY);
                 let y = self.cast(y, x.1.dtype())?;
-                self.tensors(of(&BINARY), &[x, y], vec![])
+                let y = if may_divide_by_zero(name, x.1.dtype()) { self.odd(y)? } else { y };
+                self.tensors(name, &[x, y], vec![])
             }
             5 => self.with_constant(of(&BINARY), x, step.c),
             6..=8 => self.tensors(of(&ALONG), &[x], axis(step.c)),
@@ -193,9 +200,20 @@ impl Pair {
         }
     }
 
+    /// Integers without zeros.
+    fn odd(&mut self, (val, tensor): (Val, RawTensor)) -> Option<(Val, RawTensor)> {
+        let (one, dtype) = (Literal::Int(1), tensor.dtype());
+        let constant =
+            self.graph.try_push(Op::named("constant"), &[], vec![Attr::Lit(one), Attr::DType(dtype)]).ok()?;
+        self.push("bitwise_or", &[(val, Arg::Tensor(tensor)), (constant, Arg::Scalar(one, dtype))], vec![])
+    }
+
     fn with_constant(&mut self, name: &str, x: (Val, RawTensor), choice: u64) -> Option<(Val, RawTensor)> {
         let dtype = x.1.dtype().compute();
-        let value = HARD[(choice % HARD.len() as u64) as usize];
+        let value = match HARD[(choice % HARD.len() as u64) as usize] {
+            value if may_divide_by_zero(name, dtype) && value as u8 == 0 => 1.0,
+            value => value,
+        };
         let literal = match dtype {
             DType::Bool => Literal::Bool(value > 0.0),
             int if int.is_int() => Literal::Int(i64::from(value as u8)),
