@@ -44,8 +44,15 @@ fn every_kernel_compiles_in_every_variant() {
 }
 
 /// Programs that bring kernels of others together, or repeat them for another type: one variant of each way of walking will do.
-const ALIKE: [&str; 6] =
-    ["argmax_u8", "dropout_of_sums", "dropout_twice", "norm_residual", "projections_generic", "softmax_generic"];
+const ALIKE: [&str; 7] = [
+    "argmax_u8",
+    "attention_training_masked",
+    "dropout_of_sums",
+    "dropout_twice",
+    "norm_residual",
+    "projections_generic",
+    "softmax_generic",
+];
 
 /// Programs whose kernels between them have every way of walking.
 const NAMED: [&str; 5] = ["cross_entropy", "column_sum", "linear_relu_f32", "gate_up", "attention_fused"];
@@ -141,7 +148,7 @@ fn every_variant_compiles(nvrtc: &Nvrtc, assembled: &Assembled, name: &str, plan
             let own = own_architectures(variant);
             own.unwrap_or(&ARCHITECTURES[k % 3..][..1]).iter().map(move |arch| (variant, arch))
         });
-        let pairs: Vec<_> = pairs.filter(|(variant, arch)| exists(variant, arch)).collect();
+        let pairs: Vec<_> = pairs.filter(|(variant, arch)| exists(plan, kernel, variant, arch)).collect();
         // The plain ones come last, and are the fastest to assemble.
         for (variant, arch) in pairs.into_iter().rev() {
             for params in instances(plan).into_iter().filter(|params| suits(variant, params)) {
@@ -222,9 +229,12 @@ fn suits(variant: &Variant, params: &[DType]) -> bool {
     })
 }
 
-/// Copies to shared memory that go on behind a thread came with compute capability 8.0.
-fn exists(variant: &Variant, arch: &str) -> bool {
-    !matches!(variant.walk, Walk::Resident { .. }) || arch != ARCHITECTURES[0]
+/// Copies to shared memory that go on behind a thread came with compute capability 8.0, for at least 4 bytes at a time.
+fn exists(plan: &Plan, kernel: &Kernel, variant: &Variant, arch: &str) -> bool {
+    let is_small =
+        |leaf: usize| kernel.leaves[leaf].buf().is_some_and(|buf| plan.bufs[buf.0 as usize].ty.dtype.bytes() == 1);
+    let large = || variant.vec >= 4 || !abi::resident_leaves(kernel).into_iter().any(is_small);
+    !matches!(variant.walk, Walk::Resident { .. }) || arch == ARCHITECTURES[2] || arch == ARCHITECTURES[1] && large()
 }
 
 /// What generic types stand for.

@@ -269,10 +269,14 @@ impl Kernel {
         Phases::of(self)
     }
 
-    /// Appends a statement.
+    /// Appends a statement. A leaf has one that loads it, so that all parts of a kernel which need it find that one.
     pub fn push(&mut self, stmt: Stmt) -> StmtId {
-        self.stmts.push(stmt);
-        StmtId(self.stmts.len() as u32 - 1)
+        let loads = |other: &StmtId| matches!(stmt.expr, Expr::Load(_)) && self.stmt(*other).expr == stmt.expr;
+        let known = self.ids().find(loads);
+        known.unwrap_or_else(|| {
+            self.stmts.push(stmt);
+            StmtId(self.stmts.len() as u32 - 1)
+        })
     }
 
     /// The number of a leaf, which equal accesses share.

@@ -137,14 +137,9 @@ impl<'l, 'g> KernelBuilder<'l, 'g> {
         self.read(Leaf { source, views, level, indexed: None }, dtype, node.name.clone(), node.place)
     }
 
-    /// The statement that reads a leaf. There is one for each, whoever asks, so that one walk over a row can keep it for another.
     fn read(&mut self, leaf: Leaf, dtype: DType, name: Option<String>, place: u32) -> StmtId {
         let (level, leaf) = (leaf.level, self.kernel.leaf(leaf));
-        let expr = Expr::Load(leaf);
-        match self.kernel.ids().find(|s| self.kernel.stmt(*s).expr == expr) {
-            Some(known) => known,
-            None => self.kernel.push(Stmt { expr, dtype, round: false, level, name, place }),
-        }
+        self.kernel.push(Stmt { expr: Expr::Load(leaf), dtype, round: false, level, name, place })
     }
 
     /// Computes a node's result at the positions its chain gives.

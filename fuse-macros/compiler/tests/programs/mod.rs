@@ -129,6 +129,7 @@ pub fn made() -> Vec<(&'static str, Made)> {
         ("attention_floats", attention_fused(F32)),
         ("attention_generic", attention_fused(Param(0))),
         ("attention_training", attention_training(BF16)),
+        ("attention_training_masked", attention_training_masked(BF16)),
         ("attention_training_generic", attention_training(Param(0))),
     ]
 }
@@ -452,6 +453,26 @@ fn attention_fused(dtype: DType) -> Made {
     p.same((k, 1), (bias, 2));
     let out = p.with("scaled_dot_product_attention", &[q, k, v, bias], vec![Attr::Bool(true)]);
     p.plan(&[out])
+}
+
+/// Attention behind a mask and its gradients: a way back asks for the mask in two of its kernels' programs.
+fn attention_training_masked(dtype: DType) -> Made {
+    let mut p = Program::new("attention_training_masked");
+    let (q, k, v) = (p.input("q", dtype, 3), p.input("k", dtype, 3), p.input("v", dtype, 3));
+    let mask = p.input("mask", DType::Bool, 3);
+    [(k, 0), (v, 0), (mask, 0)].into_iter().for_each(|(x, axis)| p.same((q, 0), (x, axis)));
+    [(v, 1), (mask, 2)].into_iter().for_each(|(x, axis)| p.same((k, 1), (x, axis)));
+    [(k, 2), (mask, 1)].into_iter().zip([2, 1]).for_each(|(x, axis)| p.same((q, axis), x));
+    let turned = p.with("transpose", &[k], vec![Attr::Int(-2), Attr::Int(-1)]);
+    let scores = p.op("matmul", &[q, turned]);
+    let least = p.constant(f64::NEG_INFINITY, dtype);
+    let scores = p.op("where_cond", &[mask, scores, least]);
+    let weights = p.along("softmax", scores, -1);
+    let out = p.op("matmul", &[weights, v]);
+    p.graph.outs = vec![out];
+    p.graph = autodiff::run(p.graph, &Request { wrt: vec![0, 1, 2], seeds: vec![Seed::Input] });
+    let outs = p.graph.outs.clone();
+    p.plan(&outs)
 }
 
 /// Attention with dropout and its gradients.

@@ -136,7 +136,7 @@ impl<'a> Scope<'a> {
     pub(super) fn define(&self, s: StmtId, reach: &dyn Reach) -> Option<String> {
         let stmt = self.kernel.stmt(s);
         let is_no_line = matches!(stmt.expr, Expr::Const(_) | Expr::Scalar(_));
-        if is_no_line || self.repeats_a_load(s) || self.is_only_compared(s) {
+        if is_no_line || self.is_only_compared(s) {
             return None;
         }
         let text = self.expression(s, reach);
@@ -186,11 +186,6 @@ impl<'a> Scope<'a> {
         let mut users = self.kernel.ids().filter(is_user);
         let only = is_drawn && !is_stored && users.next().is_some_and(|user| self.reached(user).is_some());
         only && users.next().is_none()
-    }
-
-    fn repeats_a_load(&self, s: StmtId) -> bool {
-        let Expr::Load(leaf) = self.kernel.stmt(s).expr else { return false };
-        self.kernel.stmts[..s.0 as usize].iter().any(|t| t.expr == Expr::Load(leaf))
     }
 
     fn expression(&self, s: StmtId, reach: &dyn Reach) -> String {
