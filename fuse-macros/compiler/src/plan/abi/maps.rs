@@ -6,8 +6,9 @@ use super::{Arg, Variant, arguments, may_fault};
 use crate::plan::{Kernel, Kind};
 use crate::types::DType;
 
-/// With more points a map takes longer than a launch does.
-pub const FEW_POINTS: i64 = 1 << 17;
+/// With more points a map takes longer than a launch does: eight maps in a graph on an H200 take 5.9 us for 10.3 with 16,000 to 50,000
+/// points each, and 14.8 for 10.3 with four of up to 2^17 points in one launch and four beside it.
+pub const FEW_POINTS: i64 = 1 << 16;
 
 /// Bytes of arguments that every device takes.
 const MOST_BYTES: usize = 4096;
