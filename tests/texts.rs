@@ -258,11 +258,15 @@ cases! { faults in of_faults:
     "floor_divide" first_of_two_sums(x: &Tensor<i64, 1>, i: &Tensor<i64, 1>) -> [(Tensor<i64, 1>, Tensor<i64, 0>)] { let sum = x.floor_divide(x).sum_all(); (x.index_select(0, i), sum) } with (&ints([2]), &at(&[7]));
 }
 
+/// Of two faults in one kernel a GPU tells the one that it comes to first.
+const AT_ONCE: &str = "first_of_two_in_one_kernel";
+
 /// Every way to make a call says the same, and names the op.
 #[track_caller]
 fn check(list: fn() -> Vec<Case>) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let wrong: Vec<String> = list().iter().filter_map(difference).collect();
+    let has_order = |case: &&Case| device().is_cpu() || case.name != AT_ONCE;
+    let wrong: Vec<String> = list().iter().filter(has_order).filter_map(difference).collect();
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
