@@ -11,11 +11,14 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
+/// A way to make a call.
+type Way = Box<dyn Fn() -> Said>;
+
 /// A call that fails, and what it says in each way to make it.
 struct Case {
     op: &'static str,
     name: &'static str,
-    ways: Vec<(&'static str, Box<dyn Fn() -> Said>)>,
+    ways: Vec<(&'static str, Way)>,
 }
 
 /// What a call fails with.
