@@ -44,11 +44,13 @@ fn every_kernel_compiles_in_every_variant() {
 }
 
 /// Programs that bring kernels of others together, or repeat them for another type: one variant of each way of walking will do.
-const ALIKE: [&str; 7] = [
+const ALIKE: [&str; 9] = [
     "argmax_u8",
     "attention_training_masked",
     "dropout_of_sums",
     "dropout_twice",
+    "gate_up_f32",
+    "linear_relu_generic",
     "norm_residual",
     "projections_generic",
     "softmax_generic",
