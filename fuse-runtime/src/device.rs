@@ -1,8 +1,8 @@
 //! Devices.
 
 use crate::cuda::Context;
+use crate::eager;
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec;
 use crate::generator::{Generator, draw_blocks, with_generator};
 use crate::philox;
 use std::fmt;
@@ -89,10 +89,7 @@ impl Device {
     pub fn synchronize(&self) -> Result<()> {
         let Some(context) = self.context()? else { return Ok(()) };
         context.synchronize()?;
-        match context.take_fault(u64::MAX) {
-            None => Ok(()),
-            Some(fault) => Err(exec::describe_fault(context.facts().ordinal, &fault)),
-        }
+        eager::check_calls(&context, u64::MAX)
     }
 
     /// The bytes of device memory in use; 0 on the processor, whose memory is not counted.

@@ -7,6 +7,7 @@
 mod build;
 mod key;
 
+use crate::cuda::Context;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::exec::{self, Call, Program};
@@ -155,8 +156,12 @@ fn scalar(arg: &Arg) -> Option<Scalar> {
 
 /// Returns the first fault that the data of `memory` depends on, once. The stream must have been waited for.
 pub(crate) fn check_faults(memory: &CudaBuffer) -> Result<()> {
-    let context = memory.buffer().context();
-    match context.take_fault(memory.last_call()) {
+    check_calls(memory.buffer().context(), memory.last_call())
+}
+
+/// Returns the first fault of the calls up to this one, once.
+pub(crate) fn check_calls(context: &Context, call: u64) -> Result<()> {
+    match context.take_fault(call) {
         None => Ok(()),
         Some(fault) => Err(exec::describe_fault(context.facts().ordinal, &fault)),
     }
