@@ -211,23 +211,17 @@ impl Walker<'_> {
     fn refuse(&mut self, function: &Function) -> bool {
         let sig = function.sig;
         let unsafety = matches!(sig.safety, syn::Safety::Unsafe(_)).then(|| sig.safety.to_token_stream());
-        let reason = if sig.asyncness.is_some() {
-            Some((sig.asyncness.to_token_stream(), "an `async` function runs op by op".to_owned()))
-        } else if sig.constness.is_some() {
-            Some((sig.constness.to_token_stream(), "a `const` function runs op by op".to_owned()))
-        } else if let Some(unsafety) = unsafety {
-            Some((unsafety, "an `unsafe` function runs op by op".to_owned()))
-        } else if sig.abi.is_some() {
-            Some((sig.abi.to_token_stream(), "an `extern` function runs op by op".to_owned()))
-        } else if let Some(at) = conditional(function) {
-            Some((at, "code under `#[cfg]` may or may not be there, so the function runs op by op".to_owned()))
-        } else if let Some(at) = opaque(&sig.output) {
-            Some((at, "a type in `impl` is that of one body alone, so the function runs op by op".to_owned()))
-        } else {
-            let why =
-                self.differs.take().unwrap_or_else(|| "a tensor's rank or element type is not written out".to_owned());
-            self.open_type(function).map(|at| (at, format!("{why}, so the function runs op by op")))
-        };
+        let open = self.differs.as_deref().unwrap_or("a tensor's rank or element type is not written out");
+        let reasons = [
+            (sig.asyncness.map(|token| token.to_token_stream()), "an `async` function"),
+            (sig.constness.map(|token| token.to_token_stream()), "a `const` function"),
+            (unsafety, "an `unsafe` function"),
+            (sig.abi.as_ref().map(|abi| abi.to_token_stream()), "an `extern` function"),
+            (conditional(function), "code under `#[cfg]` may or may not be there, so the function"),
+            (opaque(&sig.output), "a type in `impl` is that of one body alone, so the function"),
+            (self.open_type(function), &format!("{open}, so the function")),
+        ];
+        let reason = reasons.into_iter().find_map(|(at, why)| Some((at?, format!("{why} runs op by op"))));
         if reason.is_some() {
             self.refuse_open_dims(function);
         }
