@@ -33,7 +33,7 @@ pub use graph::{Callable, run_graph};
 pub use host::{HostInt, int, wants_eager, wants_eager_for};
 pub use indexed::{Gather, Scatter};
 pub use ins::Ins;
-pub use open_rank::{is_open_to, narrowed, widened};
+pub use open_rank::{is_open_to, narrowed, widened, widened_size};
 pub use outs::Outs;
 pub use report::{explanation, tell_breaks};
 pub use scalar::{Scalar, scalar};

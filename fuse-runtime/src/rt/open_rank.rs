@@ -23,6 +23,11 @@ pub fn widened<T: Element, const R: usize>(tensor: &Tensor<T, R>) -> RawTensor {
     raw.with_layout(Layout::strided(&shape, &strides, raw.layout().offset()))
 }
 
+/// An extent of [`widened`].
+pub fn widened_size<T: Element, const R: usize>(tensor: &Tensor<T, R>, axis: usize) -> usize {
+    axis.checked_sub(OPEN_RANK - R).map_or(1, |axis| tensor.dims()[axis])
+}
+
 /// A tensor without the leading axes that its function's arguments were given.
 ///
 /// # Panics
@@ -46,6 +51,7 @@ mod tests {
         for x in [x.t(), x.narrow(1, 1, 2)] {
             let wide = widened(&x);
             assert_eq!(wide.shape(), [1, 1, 1, 1, x.size(0), x.size(1)]);
+            assert_eq!(wide.shape(), std::array::from_fn::<usize, OPEN_RANK, _>(|axis| widened_size(&x, axis)));
             assert_eq!(narrowed::<f32, 2>(wide).to_vec(), x.to_vec());
         }
         let one = Tensor::<f32, 0>::full([], 2.0, Device::cpu());

@@ -355,7 +355,7 @@ impl Body<'_> {
 fn size(program: &Program, Size { local, sym, of, axis, is_open }: &Size) -> TokenStream {
     let axis = Literal::usize_unsuffixed(*axis);
     match program.needed.contains(sym) {
-        true if *is_open => quote!(let #local = ::fuse_runtime::rt::widened(&#of).shape()[#axis] as i64;),
+        true if *is_open => quote!(let #local = ::fuse_runtime::rt::widened_size(&#of, #axis) as i64;),
         true => quote!(let #local = #of.size(#axis) as i64;),
         false => quote!(),
     }
