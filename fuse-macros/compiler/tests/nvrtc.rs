@@ -319,7 +319,7 @@ fn variants(kernel: &Kernel) -> Vec<Variant> {
     let of =
         |outer, inner, vec, step, wide, walk| Variant { outer, inner, vec, steps: vec![step; operands], wide, walk };
     let splits = abi::arguments(kernel).iter().any(|arg| matches!(arg, abi::Arg::Partial(_)));
-    let draws = kernel.stmts.iter().any(|stmt| stmt.expr.draw().is_some());
+    let draws = kernel.stmts.iter().any(|stmt| stmt.expr.is_draw());
     let keeps = Phases::of(kernel).walks.len() > 1 && !abi::resident_leaves(kernel).is_empty();
     let walks = match kernel.kind {
         Kind::Row => [

@@ -59,6 +59,14 @@ impl Program {
         val
     }
 
+    /// The plan of a result and of the gradients of these inputs.
+    fn plan_with_gradients(mut self, out: Val, wrt: Vec<u32>) -> Made {
+        self.graph.outs = vec![out];
+        self.graph = autodiff::run(self.graph, &Request { wrt, seeds: vec![Seed::Input] });
+        let outs = self.graph.outs.clone();
+        self.plan(&outs)
+    }
+
     fn plan(mut self, outs: &[Val]) -> Made {
         self.graph.outs = outs.to_vec();
         let graph = optimise::run(self.graph.clone(), optimise::Options::default());
@@ -185,10 +193,7 @@ fn softmax_gradient(dtype: DType) -> Made {
     let x = p.input("x", dtype, 2);
     let tanh = p.op("tanh", &[x]);
     let out = p.along("softmax", tanh, -1);
-    p.graph.outs = vec![out];
-    p.graph = autodiff::run(p.graph, &Request { wrt: vec![0], seeds: vec![Seed::Input] });
-    let outs = p.graph.outs.clone();
-    p.plan(&outs)
+    p.plan_with_gradients(out, vec![0])
 }
 
 fn layer_norm(dtype: DType) -> Made {
@@ -469,10 +474,7 @@ fn attention_training_masked(dtype: DType) -> Made {
     let scores = p.op("where_cond", &[mask, scores, least]);
     let weights = p.along("softmax", scores, -1);
     let out = p.op("matmul", &[weights, v]);
-    p.graph.outs = vec![out];
-    p.graph = autodiff::run(p.graph, &Request { wrt: vec![0, 1, 2], seeds: vec![Seed::Input] });
-    let outs = p.graph.outs.clone();
-    p.plan(&outs)
+    p.plan_with_gradients(out, vec![0, 1, 2])
 }
 
 /// Attention with dropout and its gradients.
@@ -490,8 +492,5 @@ fn attention_training(dtype: DType) -> Made {
     let rate = p.constant(0.1, DType::F64);
     let weights = p.with("dropout", &[weights, rate], vec![Attr::Bool(true)]);
     let out = p.op("matmul", &[weights, v]);
-    p.graph.outs = vec![out];
-    p.graph = autodiff::run(p.graph, &Request { wrt: vec![0, 1, 2], seeds: vec![Seed::Input] });
-    let outs = p.graph.outs.clone();
-    p.plan(&outs)
+    p.plan_with_gradients(out, vec![0, 1, 2])
 }
