@@ -120,7 +120,7 @@ fn small_maps_are_one_launch() {
         let parts = Tensor::randn([2, 3, n], d);
         launches_of(|| apart(&a, &b, &c, &parts))
     };
-    assert_eq!(launches(100), ["s0_maps"]);
+    assert_eq!(launches(100), ["s0_small"]);
     assert_eq!(launches(1 << 20).len(), 4);
     let report = apart::explain().to_string();
     assert!(report.contains("are one launch, `") && report.contains("all that makes 1 launch"), "{report}");

@@ -9,7 +9,7 @@
 //! | `FUSE_LOG` | topics to write lines about: `compile,launch,cache,tune,break` |
 //! | `FUSE_CACHE_DIR` | the folder of compiled kernels |
 //! | `FUSE_TUNE_FILE` | the file of what was fastest, read and added to by `max-autotune`; else `tune.ron` in that folder |
-//! | `FUSE_WITHOUT` | what to do without: libraries, as if they were not installed, blocks of memory kept for later, calls made ready, first calls that are not, reads of a few bytes without a copy, launches for lists of tensors, kernels that start early, products on Hopper's tensor cores, several products in one kernel, several maps in one launch, attention in one kernel, and Hopper's own kernels of attention: `nvrtc,cublaslt,kept,tape,steps,mailbox,list,overlap,hopper,products,maps,attention,wgmma` |
+//! | `FUSE_WITHOUT` | what to do without: libraries, as if they were not installed, blocks of memory kept for later, calls made ready, first calls that are not, reads of a few bytes without a copy, launches for lists of tensors, kernels that start early, products on Hopper's tensor cores, several products in one kernel, several small kernels in one launch, attention in one kernel, and Hopper's own kernels of attention: `nvrtc,cublaslt,kept,tape,steps,mailbox,list,overlap,hopper,products,small,attention,wgmma` |
 
 use crate::log;
 use fuse_compiler::options::Mode;

@@ -318,7 +318,7 @@ fn with_own_names(mut plan: Plan, segment: usize) -> Plan {
     if segment > 0 {
         let rename = |name: &mut String| *name = format!("g{segment}_{name}");
         plan.kernels_mut().for_each(|kernel| rename(&mut kernel.name));
-        plan.maps.iter_mut().for_each(|maps| rename(&mut maps.name));
+        plan.small.iter_mut().for_each(|small| rename(&mut small.name));
     }
     plan
 }

@@ -181,17 +181,17 @@ fn list_compiles(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
     }
 }
 
-/// The texts that launch several maps, each in a variant of its own.
+/// The texts that launch several small kernels, each in a variant of its own.
 fn maps_compile(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
     let text = cuda::text(plan);
-    for maps in &plan.maps {
-        let all: Vec<Vec<Variant>> = maps.steps(plan).map(plain_walks).collect();
+    for small in &plan.small {
+        let all: Vec<Vec<Variant>> = small.steps(plan).map(plain_walks).collect();
         for ((n, arch), params) in ARCHITECTURES.iter().enumerate().zip(instances(plan).iter().cycle()) {
             let variants = all.iter().enumerate().map(|(k, own)| &own[(n + k) % own.len()]);
-            let pairs: Vec<(&Kernel, &Variant)> = maps.steps(plan).zip(variants).collect();
-            let defines = abi::maps::defines(&maps.name, &pairs, params);
+            let pairs: Vec<(&Kernel, &Variant)> = small.steps(plan).zip(variants).collect();
+            let defines = abi::small::defines(&small.name, &pairs, params);
             if let Err(log) = nvrtc.compile(&text, &defines, arch) {
-                panic!("{name}, {} for {arch} with {defines:?}:\n{log}\n{}", maps.name, numbered(&text));
+                panic!("{name}, {} for {arch} with {defines:?}:\n{log}\n{}", small.name, numbered(&text));
             }
         }
     }

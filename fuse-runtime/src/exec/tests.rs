@@ -5,7 +5,7 @@ mod fused_attention;
 mod order;
 mod products;
 mod several_products;
-mod small_maps;
+mod small;
 
 use super::{Call, Program, run};
 use crate::device::Device;

@@ -11,13 +11,13 @@ mod ends;
 mod geometry;
 mod hopper;
 pub mod list;
-pub mod maps;
 mod pack;
 mod product;
 mod resident;
 #[cfg(test)]
 mod samples;
 mod share;
+pub mod small;
 mod texts;
 mod variant;
 mod walk;

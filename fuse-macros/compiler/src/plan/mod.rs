@@ -9,19 +9,19 @@ pub mod abi;
 mod attention;
 mod instantiate;
 mod kernel;
-mod maps;
 mod phases;
 pub mod print;
 mod products;
+mod small;
 mod step;
 pub mod verify;
 
 pub use attention::{Attention, Fused, FusedBack, FusedDrops};
 pub use instantiate::instantiate;
 pub use kernel::{Expr, Kernel, Kind, Leaf, LeafSource, Level, Lookup, Scatter, Stmt, Store};
-pub use maps::Maps;
 pub use phases::{Phase, Phases};
 pub use products::Products;
+pub use small::SmallKernels;
 pub use step::{LibForm, Matmul, PartWrite, Step};
 
 use crate::graph::{Place, SymDef};
@@ -69,9 +69,9 @@ pub struct Plan {
     /// Products that one kernel of a GPU may make together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub products: Vec<Products>,
-    /// Maps that one launch of a GPU may run.
+    /// Small kernels that one launch of a GPU may run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub maps: Vec<Maps>,
+    pub small: Vec<SmallKernels>,
     /// Writes that may be done in place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<PartWrite>,
@@ -222,9 +222,9 @@ impl Plan {
         self.products.iter().find(|products| products.first as usize == step)
     }
 
-    /// The maps in one launch that begin with a step.
-    pub fn maps_at(&self, step: usize) -> Option<&Maps> {
-        self.maps.iter().find(|maps| maps.first as usize == step)
+    /// The small kernels in one launch that begin with a step.
+    pub fn small_at(&self, step: usize) -> Option<&SmallKernels> {
+        self.small.iter().find(|small| small.first as usize == step)
     }
 
     /// The write that may be done in place whose copy is a step.
@@ -247,11 +247,11 @@ impl Plan {
         self.launches() - self.fused.iter().map(saved).sum::<usize>()
     }
 
-    /// The same where, beside that, all products that one kernel may make together are, and all maps that one launch may run.
+    /// The same where, beside that, all products that one kernel may make together are, and all small kernels that one launch may run.
     pub fn launches_where_together(&self) -> usize {
         let of_products = self.products.iter().map(|products| products.saved(self)).sum::<usize>();
-        let of_maps = self.maps.iter().map(|maps| maps.count as usize - 1).sum::<usize>();
-        self.launches_where_fused() - of_products - of_maps
+        let of_small = self.small.iter().map(|small| small.count as usize - 1).sum::<usize>();
+        self.launches_where_fused() - of_products - of_small
     }
 
     /// All its kernels, to be changed: those of steps, and the programs of those that do several steps.

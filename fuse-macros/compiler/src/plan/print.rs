@@ -39,9 +39,9 @@ pub fn plan(plan: &Plan) -> String {
         let line = format!("{}: {}", products.program.name, self::products(plan, products));
         writeln!(text, "{line}").expect("writing to a string succeeds");
     }
-    for maps in &plan.maps {
-        let names: Vec<&str> = maps.steps(plan).map(|kernel| kernel.name.as_str()).collect();
-        writeln!(text, "{}: {}", maps.name, names.join(", ")).expect("writing to a string succeeds");
+    for small in &plan.small {
+        let names: Vec<&str> = small.steps(plan).map(|kernel| kernel.name.as_str()).collect();
+        writeln!(text, "{}: {}", small.name, names.join(", ")).expect("writing to a string succeeds");
     }
     text
 }

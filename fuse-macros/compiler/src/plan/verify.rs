@@ -1,7 +1,8 @@
 //! What must hold of every plan. A broken plan is a mistake of ours, so the checks panic with the kernel around the fault.
 
 use super::{
-    Attention, BufClass, BufId, Expr, Kernel, Kind, Level, Maps, Matmul, Operand, Plan, Products, Step, StmtId, print,
+    Attention, BufClass, BufId, Expr, Kernel, Kind, Level, Matmul, Operand, Plan, Products, SmallKernels, Step, StmtId,
+    print,
 };
 use crate::op::Literal;
 
@@ -42,16 +43,16 @@ pub fn verify(plan: &Plan) {
         check(plan, program, are_there && count <= Products::MOST, "products that are not there");
         verify_kernel(plan, program, &mut written.clone());
     }
-    plan.maps.iter().for_each(|maps| verify_maps(plan, maps));
+    plan.small.iter().for_each(|small| verify_small(plan, small));
     let unwritten = |out: &&Operand| !written[out.buf.0 as usize];
     assert!(plan.outs.iter().find(unwritten).is_none(), "a result is never written\n{}", print::plan(plan));
 }
 
 /// No map of a launch touches what another one writes.
-fn verify_maps(plan: &Plan, maps: &Maps) {
-    for (n, kernel) in maps.steps(plan).enumerate() {
+fn verify_small(plan: &Plan, small: &SmallKernels) {
+    for (n, kernel) in small.steps(plan).enumerate() {
         let has = |other: &Kernel, buf: BufId| other.reads(buf) || other.writes(buf);
-        let mut others = maps.steps(plan).enumerate().filter(|(k, _)| *k != n).map(|(_, other)| other);
+        let mut others = small.steps(plan).enumerate().filter(|(k, _)| *k != n).map(|(_, other)| other);
         let alone = others.all(|other| !kernel.written().any(|buf| has(other, buf)));
         check(plan, kernel, kernel.kind == Kind::Map && alone, "a map that others of its launch have to wait for");
     }

@@ -37,7 +37,7 @@ pub struct GraphReport {
     /// Bytes that op by op execution would have written and read again, as a formula in the dims.
     pub saved: String,
     /// Kernels that run together where the device does so: some rows at a time, and what they hand on then never lies in memory as a
-    /// whole; products of one left operand; small maps.
+    /// whole; products of one left operand; small kernels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub together: Vec<String>,
     /// Of the forward graph of a graph that is walked back over: what it keeps for the backward one, and what that computes
@@ -194,11 +194,11 @@ fn together(plan: &Plan) -> Vec<String> {
         let name = &products.program.name;
         format!("{PRODUCTS} {} are one kernel, `{name}`, which reads their left operand once", names.join(" and "))
     }));
-    lines.extend(plan.maps.iter().map(|maps| {
-        let names: Vec<String> = maps.steps(plan).map(|kernel| format!("`{}`", kernel.name)).collect();
-        format!("on a GPU, {} are one launch, `{}`, where each has few points", names.join(" and "), maps.name)
+    lines.extend(plan.small.iter().map(|small| {
+        let names: Vec<String> = small.steps(plan).map(|kernel| format!("`{}`", kernel.name)).collect();
+        format!("on a GPU, {} are one launch, `{}`, where each has few points", names.join(" and "), small.name)
     }));
-    if !plan.products.is_empty() || !plan.maps.is_empty() {
+    if !plan.products.is_empty() || !plan.small.is_empty() {
         lines.push(format!("all that makes {}", count(plan.launches_where_together(), "launch")));
     }
     lines

@@ -2,7 +2,7 @@
 //!
 //! A write is lowered as a copy of its base and a kernel that writes a part of the copy. Where the caller gives the base up and
 //! nothing reads it afterwards, the runtime leaves the copy out and the part is written over the base: a cache of keys and values
-//! grows by a row without being read. It comes behind all that moves steps, since it names them by number, and before small maps are
+//! grows by a row without being read. It comes behind all that moves steps, since it names them by number, and before small kernels are
 //! listed, which would make the copy together with others.
 //!
 //! A call that fails changes no tensor. On a processor what is written over is kept until the call is over. On a GPU, which goes on

@@ -10,7 +10,6 @@ mod groups;
 mod in_place;
 mod kernel;
 mod lower;
-mod maps;
 mod matmul;
 mod merge;
 mod missed;
@@ -19,6 +18,7 @@ mod prepare;
 mod products;
 mod prune;
 mod sink;
+mod small;
 mod spill;
 #[cfg(test)]
 mod tests;
@@ -54,7 +54,7 @@ pub fn run(graph: &Graph, options: Options) -> Plan {
     let plan = attention::run(plan);
     let plan = products::list(plan);
     let plan = in_place::run(plan);
-    let mut plan = if options.is_turn { plan } else { maps::list(plan) };
+    let mut plan = if options.is_turn { plan } else { small::list(plan) };
     plan.contract = options.contract;
     if options.tf32 {
         allow_tf32(&mut plan);

@@ -249,9 +249,9 @@ fn products_come_together_over_what_stands_between() {
     assert_eq!(together(&plan), [(0, 2, 2)]);
 }
 
-/// The steps of each launch of several maps.
-fn launches_of_maps(plan: &Plan) -> Vec<(u32, u32, &str)> {
-    plan.maps.iter().map(|maps| (maps.first, maps.count, maps.name.as_str())).collect()
+/// The steps of each launch of several small kernels.
+fn small_launches(plan: &Plan) -> Vec<(u32, u32, &str)> {
+    plan.small.iter().map(|small| (small.first, small.count, small.name.as_str())).collect()
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn maps_over_domains_of_their_own_may_be_one_launch() {
             .collect()
     });
     assert_eq!(plan.steps.len(), 5);
-    assert_eq!(launches_of_maps(&plan), [(0, 5, "k0_maps")]);
+    assert_eq!(small_launches(&plan), [(0, 5, "k0_small")]);
     assert_eq!((plan.launches(), plan.launches_where_together()), (5, 1));
 }
 
@@ -279,7 +279,7 @@ fn a_launch_has_room_for_so_many_arguments() {
             .map(|x| op(g, "relu", &[x]))
             .collect()
     });
-    assert_eq!(launches_of_maps(&plan), [(0, 32, "k0_maps"), (32, 8, "k32_maps")]);
+    assert_eq!(small_launches(&plan), [(0, 32, "k0_small"), (32, 8, "k32_small")]);
 }
 
 /// A temporary that dies in a map may be read by another one of its launch, which would find it overwritten.
@@ -297,8 +297,8 @@ fn no_map_writes_over_what_one_beside_it_reads() {
         );
         vec![op(g, "tanh", &[part]), op(g, "exp", &[sums])]
     });
-    assert_eq!(launches_of_maps(&plan).len(), 1, "{}", crate::plan::print::plan(&plan));
-    let maps = plan.maps[0].steps(&plan);
+    assert_eq!(small_launches(&plan).len(), 1, "{}", crate::plan::print::plan(&plan));
+    let maps = plan.small[0].steps(&plan);
     let stores = maps.clone().flat_map(|kernel| &kernel.stores);
     assert_eq!((maps.len(), stores.clone().count()), (2, 2));
     assert!(stores.into_iter().all(|store| plan.bufs[store.to.buf.0 as usize].donor.is_none()));

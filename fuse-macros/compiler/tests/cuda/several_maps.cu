@@ -638,17 +638,17 @@ extern "C" __global__ void __launch_bounds__(256) k2_tanh(
 }
 #endif
 
-#if defined(KERNEL_k0_maps)
-// k0_maps: 3 maps in one launch
+#if defined(KERNEL_k0_small)
+// k0_small: 3 kernels in one launch
 #undef RANK
 #undef VEC
 // k0_random_ge_mul: map[x.0] cast12 = T0(mul(C0(x), mul(C0(ge(uniform0(position), 0.10000000149011612)), C0(1.1111111111111112))))
 //   src/lib.rs:2  dropout(..)
-#define RANK MAP_0_RANK
-#define VEC MAP_0_VEC
-#define STEP_0 MAP_0_STEP_0
-#define STEP_1 MAP_0_STEP_1
-#define STEP_2 MAP_0_STEP_2
+#define RANK PART_0_RANK
+#define VEC PART_0_VEC
+#define STEP_0 PART_0_STEP_0
+#define STEP_1 PART_0_STEP_1
+#define STEP_2 PART_0_STEP_2
 static __device__ __forceinline__ void k0_random_ge_mul(
     const unsigned block,
     const T0* x_ptr,
@@ -703,10 +703,10 @@ static __device__ __forceinline__ void k0_random_ge_mul(
 #undef STEP_2
 // k1_add: map[y.1, y.0] add14 = add(y, y)
 //   src/lib.rs:4  add(..)
-#define RANK MAP_1_RANK
-#define VEC MAP_1_VEC
-#define STEP_0 MAP_1_STEP_0
-#define STEP_1 MAP_1_STEP_1
+#define RANK PART_1_RANK
+#define VEC PART_1_VEC
+#define STEP_0 PART_1_STEP_0
+#define STEP_1 PART_1_STEP_1
 static __device__ __forceinline__ void k1_add(
     const unsigned block,
     const T0* y_ptr,
@@ -748,10 +748,10 @@ static __device__ __forceinline__ void k1_add(
 #undef STEP_1
 // k2_tanh: map[z.0, z.1, z.2] tanh15 = tanh(z)
 //   src/lib.rs:5  tanh(..)
-#define RANK MAP_2_RANK
-#define VEC MAP_2_VEC
-#define STEP_0 MAP_2_STEP_0
-#define STEP_1 MAP_2_STEP_1
+#define RANK PART_2_RANK
+#define VEC PART_2_VEC
+#define STEP_0 PART_2_STEP_0
+#define STEP_1 PART_2_STEP_1
 static __device__ __forceinline__ void k2_tanh(
     const unsigned block,
     const T0* z_ptr,
@@ -791,35 +791,35 @@ static __device__ __forceinline__ void k2_tanh(
 #undef VEC
 #undef STEP_0
 #undef STEP_1
-// `of` is the first block behind those of a map.
+// `of` is the first block behind those of a part.
 struct fuse_ends { unsigned of[4]; };
-extern "C" __global__ void __launch_bounds__(256) k0_maps(
+extern "C" __global__ void __launch_bounds__(256) k0_small(
     const __grid_constant__ fuse_ends end,
     const T0* of_0_0,
-    const fuse_strides<MAP_0_RANK> of_0_1,
+    const fuse_strides<PART_0_RANK> of_0_1,
     const long long of_0_2,
-    const fuse_strides<MAP_0_RANK> of_0_3,
+    const fuse_strides<PART_0_RANK> of_0_3,
     T0* of_0_4,
-    const fuse_strides<MAP_0_RANK> of_0_5,
+    const fuse_strides<PART_0_RANK> of_0_5,
     const unsigned long long of_0_6,
     const unsigned long long of_0_7,
-    const fuse_extents<MAP_0_RANK> of_0_8,
+    const fuse_extents<PART_0_RANK> of_0_8,
     const T0* of_1_0,
-    const fuse_strides<MAP_1_RANK> of_1_1,
+    const fuse_strides<PART_1_RANK> of_1_1,
     T0* of_1_2,
-    const fuse_strides<MAP_1_RANK> of_1_3,
-    const fuse_extents<MAP_1_RANK> of_1_4,
+    const fuse_strides<PART_1_RANK> of_1_3,
+    const fuse_extents<PART_1_RANK> of_1_4,
     const T0* of_2_0,
-    const fuse_strides<MAP_2_RANK> of_2_1,
+    const fuse_strides<PART_2_RANK> of_2_1,
     T0* of_2_2,
-    const fuse_strides<MAP_2_RANK> of_2_3,
-    const fuse_extents<MAP_2_RANK> of_2_4) {
+    const fuse_strides<PART_2_RANK> of_2_3,
+    const fuse_extents<PART_2_RANK> of_2_4) {
     fuse_behind();
-    int map = 0;
+    int part = 0;
     for (int step = 2; step > 0; step /= 2)
-        if (end.of[map + step - 1] <= blockIdx.x) map += step;
-    const unsigned block = blockIdx.x - (map > 0 ? end.of[map - 1] : 0);
-    switch (map) {
+        if (end.of[part + step - 1] <= blockIdx.x) part += step;
+    const unsigned block = blockIdx.x - (part > 0 ? end.of[part - 1] : 0);
+    switch (part) {
         case 0: return k0_random_ge_mul(block, of_0_0, of_0_1, of_0_2, of_0_3, of_0_4, of_0_5, of_0_6, of_0_7, of_0_8);
         case 1: return k1_add(block, of_1_0, of_1_1, of_1_2, of_1_3, of_1_4);
         case 2: return k2_tanh(block, of_2_0, of_2_1, of_2_2, of_2_3, of_2_4);

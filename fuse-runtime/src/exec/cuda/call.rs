@@ -3,9 +3,9 @@
 use super::attention::{launch_attention, launch_back};
 use super::functions::Functions;
 use super::launch::launch_kernel;
-use super::maps::launch_maps;
 use super::matmul::launch_matmul;
 use super::products::launch_products;
+use super::small::launch_small;
 use crate::cuda::{self, Context, FaultRecord, Function};
 use crate::error::{Error, Result};
 use crate::exec::buffers::Buffers;
@@ -45,7 +45,7 @@ pub(crate) struct CudaCall<'a> {
 }
 
 impl CudaCall<'_> {
-    /// Launches a step, or attention in one kernel or its way back in two, or products or maps in one; says how many steps that
+    /// Launches a step, or attention in one kernel or its way back in two, or products or small kernels in one; says how many steps that
     /// were.
     pub fn steps_at(&self, plan: &Plan, k: usize, buffers: &mut Buffers<'_>) -> Result<usize> {
         if let Some(fused) = plan.fused_at(k)
@@ -63,10 +63,10 @@ impl CudaCall<'_> {
         {
             return Ok(products.count as usize);
         }
-        if let Some(maps) = plan.maps_at(k)
-            && launch_maps(self, plan, maps, buffers)?
+        if let Some(small) = plan.small_at(k)
+            && launch_small(self, plan, small, buffers)?
         {
-            return Ok(maps.count as usize);
+            return Ok(small.count as usize);
         }
         self.step(&plan.steps[k], buffers).map(|()| 1)
     }

@@ -22,22 +22,22 @@ pub(crate) struct Functions {
     pub(super) tuned: Tuned,
     /// Loaded kernels, by device, kernel and variant.
     loaded: RwLock<HashMap<(usize, String, Variant), Function>>,
-    /// The same of those that run several maps.
-    maps: RwLock<HashMap<MapsKey, Function>>,
+    /// The same of those that do the work of several small ones.
+    small: RwLock<HashMap<SmallKey, Function>>,
     /// How many calls in a row had no kernels loaded, though their layouts were new.
     settled: AtomicUsize,
     /// Launches made ready, by device, kernel and layouts.
     prepared: RwLock<HashMap<PreparedKey, Arc<Prepared>>>,
 }
 
-type MapsKey = (usize, String, Vec<Variant>);
+type SmallKey = (usize, String, Vec<Variant>);
 
 type PreparedKey = (usize, KernelId, Geometry);
 
 /// After so many calls of new layouts that had no kernels loaded the next most likely have none either.
 const SETTLED: usize = 8;
-/// So many texts a kernel of several maps has, before one for any layouts has to do.
-const MOST_OF_MAPS: usize = 8;
+/// So many texts a kernel of several small ones has, before one for any layouts has to do.
+const MOST_OF_SMALL: usize = 8;
 /// So many layouts are kept ready; with more the oldest are made again.
 const PREPARED: usize = 256;
 
@@ -48,7 +48,7 @@ impl Functions {
             texts: KernelTexts::new(dynamic, ahead),
             tuned: Tuned::default(),
             loaded: RwLock::default(),
-            maps: RwLock::default(),
+            small: RwLock::default(),
             settled: AtomicUsize::new(0),
             prepared: RwLock::default(),
         }
@@ -68,28 +68,28 @@ impl Functions {
         Ok(function)
     }
 
-    /// A kernel that runs several maps, each in a variant.
-    pub(super) fn maps(&self, call: &CudaCall<'_>, name: &str, maps: &[(&Kernel, &Variant)]) -> Result<Function> {
-        let variants = maps.iter().map(|(_, variant)| (*variant).clone()).collect();
+    /// A kernel that does the work of several small ones, each in a variant.
+    pub(super) fn small(&self, call: &CudaCall<'_>, name: &str, kernels: &[(&Kernel, &Variant)]) -> Result<Function> {
+        let variants = kernels.iter().map(|(_, variant)| (*variant).clone()).collect();
         let key = (call.ordinal, name.to_owned(), variants);
-        if let Some(function) = read(&self.maps).get(&key) {
+        if let Some(function) = read(&self.small).get(&key) {
             return Ok(function.clone());
         }
-        let function = call.function(name, &abi::maps::defines(name, maps, call.params))?;
-        write(&self.maps).insert(key, function.clone());
+        let function = call.function(name, &abi::small::defines(name, kernels, call.params))?;
+        write(&self.small).insert(key, function.clone());
         Ok(function)
     }
 
-    /// Whether kernels were compiled with the crate: the first call takes those, which make no products and run no maps together.
+    /// Whether kernels were compiled with the crate: the first call takes those, which make no products and run no small kernels together.
     pub(super) fn has_ahead(&self) -> bool {
         !self.texts.ahead.is_empty()
     }
 
     /// Whether there is such a kernel in these variants, or may still be one of its own for them.
-    pub(super) fn has_room_for_maps(&self, call: &CudaCall<'_>, name: &str, variants: &[Variant]) -> bool {
-        let all = read(&self.maps);
+    pub(super) fn has_room_for_small(&self, call: &CudaCall<'_>, name: &str, variants: &[Variant]) -> bool {
+        let all = read(&self.small);
         let mut own = all.keys().filter(|(on, kernel, _)| *on == call.ordinal && kernel == name);
-        own.clone().count() < MOST_OF_MAPS || own.any(|(.., other)| other == variants)
+        own.clone().count() < MOST_OF_SMALL || own.any(|(.., other)| other == variants)
     }
 
     /// The text of a kernel for collapsed axes. Where nothing can be compiled it is one for which there is machine code.
@@ -111,13 +111,13 @@ impl Functions {
     /// Whether kernels are likely to be loaded for the next layouts on a device: none were, or some for one of the latest.
     pub(super) fn may_grow(&self, ordinal: usize) -> bool {
         let has_some = read(&self.loaded).keys().any(|(on, ..)| *on == ordinal)
-            || read(&self.maps).keys().any(|(on, ..)| *on == ordinal);
+            || read(&self.small).keys().any(|(on, ..)| *on == ordinal);
         self.settled.load(Ordering::Relaxed) < SETTLED || !has_some
     }
 
     /// How many kernels are loaded.
     pub(crate) fn count(&self) -> usize {
-        read(&self.loaded).len() + read(&self.maps).len()
+        read(&self.loaded).len() + read(&self.small).len()
     }
 
     /// Notes whether a call of new layouts had kernels loaded.
@@ -133,7 +133,7 @@ impl Functions {
     #[cfg(test)]
     pub(crate) fn has_loaded(&self, name: &str) -> bool {
         read(&self.loaded).keys().any(|(_, kernel, _)| kernel.ends_with(name))
-            || read(&self.maps).keys().any(|(_, kernel, _)| kernel.ends_with(name))
+            || read(&self.small).keys().any(|(_, kernel, _)| kernel.ends_with(name))
     }
 
     /// What can be known of a launch from its layouts.

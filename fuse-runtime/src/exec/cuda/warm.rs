@@ -7,9 +7,9 @@
 use super::attention::attention_axes;
 use super::bind::bind;
 use super::call::CudaCall;
-use super::maps::SmallMaps;
 use super::matmul::template_axes;
 use super::products::Together;
+use super::small::SmallLaunch;
 use crate::error::Result;
 use crate::exec::buffers::Buffers;
 use fuse_compiler::plan::abi::{Geometry, Part};
@@ -43,7 +43,7 @@ impl CudaCall<'_> {
                     Needed::Template(matmul, axes) => drop(self.functions.prepare_product(self, matmul, axes)),
                     Needed::Library => {}
                     Needed::Products(together) => drop(together.prepare(self)),
-                    Needed::Maps(maps) => drop(maps.prepare(self)),
+                    Needed::Small(small) => drop(small.prepare(self)),
                     Needed::Attention(fused, part, axes) => {
                         drop(self.functions.prepare_attention(self, fused, *part, axes));
                     }
@@ -93,7 +93,7 @@ impl CudaCall<'_> {
         Ok((needed, steps))
     }
 
-    /// What a step launches, or products or maps in one kernel, and how many steps that are.
+    /// What a step launches, or products or small kernels in one, and how many steps that are.
     fn needed_without_attention<'p>(
         &self,
         plan: &'p Plan,
@@ -105,10 +105,10 @@ impl CudaCall<'_> {
         if let (Some(products), Some(together)) = (products, together) {
             return Ok((vec![Needed::Products(together)], products.count as usize));
         }
-        let maps = plan.maps_at(k);
-        let small = maps.map_or(Ok(None), |maps| SmallMaps::find(self, plan, maps, buffers))?;
-        Ok(match (maps, small) {
-            (Some(maps), Some(small)) => (vec![Needed::Maps(small)], maps.count as usize),
+        let listed = plan.small_at(k);
+        let small = listed.map_or(Ok(None), |listed| SmallLaunch::find(self, plan, listed, buffers))?;
+        Ok(match (listed, small) {
+            (Some(listed), Some(small)) => (vec![Needed::Small(small)], listed.count as usize),
             _ => (self.needed_by(&plan.steps[k], buffers)?, 1),
         })
     }
@@ -135,6 +135,6 @@ enum Needed<'p> {
     Template(&'p Matmul, Geometry),
     Library,
     Products(Together<'p>),
-    Maps(SmallMaps<'p>),
+    Small(SmallLaunch<'p>),
     Attention(&'p Fused, Part, Geometry),
 }

@@ -10,11 +10,11 @@ mod helpers;
 mod line;
 mod literal;
 mod map;
-mod maps;
 mod matmul;
 mod params;
 mod row;
 mod scope;
+mod small;
 mod stores;
 mod tile;
 
@@ -42,7 +42,7 @@ pub fn source<'p>(name: &str, plans: impl IntoIterator<Item = &'p Plan>) -> Stri
                 section(plan, &products.program, |w, scope| matmul::write_products(w, scope, products))
             }),
         );
-        sections.extend(plan.maps.iter().map(|maps| maps::section(plan, maps)));
+        sections.extend(plan.small.iter().map(|small| small::section(plan, small)));
     }
     let helpers = helpers::needed(&sections, generic);
     let ops: String = crate::op::helpers::needed_by(&sections).iter().map(|h| format!("{}\n", h.text)).collect();

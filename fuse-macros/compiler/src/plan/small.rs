@@ -1,13 +1,13 @@
-//! Maps that one launch may run.
+//! Small kernels that one launch may run.
 
 use super::{Kernel, Plan};
 use serde::{Deserialize, Serialize};
 
-/// Maps over domains of their own that do not depend on one another: steps one behind the other, which one launch of a GPU may run
+/// Kernels over domains of their own that do not depend on one another: steps one behind the other, which one launch of a GPU may run
 /// where each of them is so small that starting it takes longer. Each step is complete, so whoever does not know better runs one
 /// after the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Maps {
+pub struct SmallKernels {
     /// The number of the first step.
     pub first: u32,
     /// How many steps they are.
@@ -16,14 +16,14 @@ pub struct Maps {
     pub name: String,
 }
 
-impl Maps {
-    /// The most maps of a launch.
+impl SmallKernels {
+    /// The most kernels of a launch.
     pub const MOST: u32 = 32;
 
     /// The steps.
     pub fn steps<'p>(&self, plan: &'p Plan) -> impl ExactSizeIterator<Item = &'p Kernel> + Clone {
         plan.steps[self.first as usize..][..self.count as usize].iter().map(|step| {
-            step.kernel().unwrap_or_else(|| unreachable!("the scheduler lists maps only where there are such steps"))
+            step.kernel().unwrap_or_else(|| unreachable!("the scheduler lists them only where there are such steps"))
         })
     }
 }

@@ -32,7 +32,7 @@ fn check_maps(dtype: DType, shapes: &[Vec<usize>], what: &str) {
     let case = Case::new(&inputs, |g, x| maps(g, x, dtype));
     let program = case.program();
     let plan = &program.plan;
-    let listed: Vec<u32> = plan.maps.iter().map(|maps| maps.count).collect();
+    let listed: Vec<u32> = plan.small.iter().map(|small| small.count).collect();
     assert_eq!(listed, [shapes.len() as u32], "{what}: {}", fuse_compiler::plan::print::plan(plan));
     check(what, &case);
 }
@@ -81,7 +81,7 @@ fn many_layouts_share_a_text() {
         }
         most = most.max(program.functions.count());
     }
-    assert!(program.functions.has_loaded("maps") && most <= 9, "{most} texts");
+    assert!(program.functions.has_loaded("small") && most <= 9, "{most} texts");
 }
 
 /// Maps of so many inputs, each of its own size.
@@ -115,11 +115,11 @@ fn one_launch_runs_many_maps() {
         assert_eq!(first, super::values(again));
         assert!(first.iter().zip(&want).all(|(got, want)| (got - want).abs() <= 2e-5 * want.abs().max(1.0)));
     }
-    assert!(program.functions.has_loaded("maps") && program.functions.count() == 1);
+    assert!(program.functions.has_loaded("small") && program.functions.count() == 1);
 }
 
 #[test]
-#[ignore = "prints speeds, and with FUSE_WITHOUT=maps those of one after the other: cargo test -p fuse-runtime --lib speed_of_small_maps -- --ignored --nocapture"]
+#[ignore = "prints speeds, and with FUSE_WITHOUT=small those of one after the other: cargo test -p fuse-runtime --lib speed_of_small_maps -- --ignored --nocapture"]
 fn speed_of_small_maps() {
     let Ok(cuda) = Device::cuda(0) else { return eprintln!("skipped: there is no CUDA device") };
     for (count, factor) in [(3, 1), (10, 1), (25, 1), (25, 30), (10, 100)] {

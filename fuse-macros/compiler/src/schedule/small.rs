@@ -1,11 +1,11 @@
-//! Lists small maps that do not depend on one another, so that one launch may run them.
+//! Lists small kernels that do not depend on one another, so that one launch may run them.
 //!
-//! It comes last, since it only describes what has been scheduled. Nothing is moved for it: what lies between two maps may need the
+//! It comes last, since it only describes what has been scheduled. Nothing is moved for it: what lies between two kernels may need the
 //! memory that one of them would hold longer.
 
 use super::buffers::{are_independent, keep_apart};
-use crate::plan::abi::maps::{fit, may_share};
-use crate::plan::{Maps, Plan, Step};
+use crate::plan::abi::small::{fit, may_share};
+use crate::plan::{Plan, SmallKernels, Step};
 
 /// Lists them.
 pub fn list(mut plan: Plan) -> Plan {
@@ -13,8 +13,8 @@ pub fn list(mut plan: Plan) -> Plan {
     while first < plan.steps.len() {
         let count = count(&plan, first);
         if count > 1 {
-            let name = super::names::of(&plan, first, "maps");
-            plan.maps.push(Maps { first: first as u32, count: count as u32, name });
+            let name = super::names::of(&plan, first, "small");
+            plan.small.push(SmallKernels { first: first as u32, count: count as u32, name });
             keep_apart(&mut plan, first..first + count);
         }
         first += count.max(1);
@@ -22,10 +22,10 @@ pub fn list(mut plan: Plan) -> Plan {
     plan
 }
 
-/// How many steps from one on are such maps.
+/// How many steps from one on are such kernels.
 fn count(plan: &Plan, first: usize) -> usize {
     let mut count = 0;
-    while count < Maps::MOST as usize && joins(plan, first, count) {
+    while count < SmallKernels::MOST as usize && joins(plan, first, count) {
         count += 1;
     }
     count
