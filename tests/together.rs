@@ -1,4 +1,4 @@
-//! What runs together on a GPU: products of one left operand in one kernel, small maps in one launch.
+//! What runs together on a GPU: products of one left operand in one kernel, small kernels in one launch.
 
 mod common;
 
@@ -40,6 +40,17 @@ fn compared(
 #[compile(fullgraph)]
 fn apart(a: &Tensor<f32, 1>, b: &Tensor<f32, 2>, c: &Tensor<f32, 1>, d: &Tensor<f32, 3>) -> Parts {
     (a.tanh() * 2.0, b + b.t(), c.exp(), d.relu() - 1.0)
+}
+
+/// Heads of queries and of keys, normalised, and a step of a counter.
+#[compile(fullgraph)]
+fn normed<T: Float>(
+    #[dims(B, HQ, S, D)] q: &Tensor<T, 4>,
+    #[dims(B, HK, S, D)] k: &Tensor<T, 4>,
+    #[dims(D)] weight: &Tensor<T, 1>,
+    position: &Tensor<i64, 1>,
+) -> (Tensor<T, 4>, Tensor<T, 4>, Tensor<i64, 1>) {
+    (q.rms_norm(weight, 1e-6), k.rms_norm(weight, 1e-6), position + 1)
 }
 
 type Parts = (Tensor<f32, 1>, Tensor<f32, 2>, Tensor<f32, 1>, Tensor<f32, 3>);
@@ -127,6 +138,22 @@ fn small_maps_are_one_launch() {
 }
 
 #[test]
+fn small_rows_are_one_launch_beside_what_is_large() {
+    let _turn = turn();
+    let launches = |[heads, seq, width]: [usize; 3]| {
+        let d = recorder::device();
+        let (q, k) = (Tensor::<bf16, 4>::randn([1, 32, seq, width], d), Tensor::randn([1, heads, seq, width], d));
+        let (weight, position) = (Tensor::ones([width], d), Tensor::zeros([1], d));
+        launches_of(|| normed(&q, &k, &weight, &position))
+    };
+    assert_eq!(launches([8, 1, 128]), ["k0_small"]);
+    // Queries are so many that they are a launch of their own.
+    let apart = launches([8, 16, 256]);
+    assert!(apart.len() == 2 && apart[0] == "k0_small", "{apart:?}");
+    assert_eq!(launches([8, 512, 256]).len(), 3);
+}
+
+#[test]
 fn what_runs_together_gives_what_runs_apart() {
     let d = device();
     for [m, k, n] in [[3, 40, 24], [130, 64, 72], [1, 17, 5]] {
@@ -145,6 +172,28 @@ fn what_runs_together_gives_what_runs_apart() {
         assert_eq!((got.0.to_vec(), got.1.to_vec()), (want.0.to_vec(), want.1.to_vec()));
         assert_eq!((got.2.to_vec(), got.3.to_vec()), (want.2.to_vec(), want.3.to_vec()));
     }
+}
+
+fn normed_alike<T: Float>(shape: [usize; 4], heads: usize) {
+    let d = device();
+    let [batch, _, seq, width] = shape;
+    let (q, k) = (Tensor::<T, 4>::randn(shape, d), Tensor::randn([batch, heads, seq, width], d));
+    let (weight, position) = (Tensor::randn([width], d), Tensor::zeros([1], d));
+    for _ in 0..3 {
+        let (got, want) = (normed(&q, &k, &weight, &position), normed::eager(&q, &k, &weight, &position));
+        assert!(got.0.to_vec() == want.0.to_vec() && got.1.to_vec() == want.1.to_vec(), "{shape:?} and {heads}");
+        assert_eq!(got.2.to_vec(), want.2.to_vec());
+    }
+}
+
+#[test]
+fn small_rows_have_the_bits_of_rows_apart() {
+    for width in [1, 31, 128, 768, 1024, 1025, 4096, 20_000] {
+        normed_alike::<f32>([1, 4, 1, width], 2);
+        normed_alike::<bf16>([2, 3, 1, width], 1);
+    }
+    normed_alike::<f32>([1, 32, 16, 256], 8);
+    normed_alike::<bf16>([1, 0, 2, 64], 3);
 }
 
 /// Sums of so many terms around 1, in units of the roundings of a float.

@@ -140,7 +140,7 @@ fn every_variant_compiles(nvrtc: &Nvrtc, assembled: &Assembled, name: &str, plan
     let types: BTreeSet<&str> = plan.bufs.iter().map(|buf| buf.ty.dtype.name()).collect();
     verify::verify(plan);
     list_compiles(nvrtc, name, plan);
-    maps_compile(nvrtc, name, plan);
+    small_kernels_compile(nvrtc, name, plan);
     let text = cuda::text(plan);
     for (kernel, mut variants) in kernels(plan) {
         if ALIKE.contains(&name) {
@@ -182,10 +182,10 @@ fn list_compiles(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
 }
 
 /// The texts that launch several small kernels, each in a variant of its own.
-fn maps_compile(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
+fn small_kernels_compile(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
     let text = cuda::text(plan);
     for small in &plan.small {
-        let all: Vec<Vec<Variant>> = small.steps(plan).map(plain_walks).collect();
+        let all: Vec<Vec<Variant>> = small.steps(plan).map(small_walks).collect();
         for ((n, arch), params) in ARCHITECTURES.iter().enumerate().zip(instances(plan).iter().cycle()) {
             let variants = all.iter().enumerate().map(|(k, own)| &own[(n + k) % own.len()]);
             let pairs: Vec<(&Kernel, &Variant)> = small.steps(plan).zip(variants).collect();
@@ -197,9 +197,10 @@ fn maps_compile(nvrtc: &Nvrtc, name: &str, plan: &Plan) {
     }
 }
 
-/// The variants of a map that turn nothing and whose positions fit an int.
-fn plain_walks(kernel: &Kernel) -> Vec<Variant> {
-    variants(kernel).into_iter().filter(|variant| variant.walk == Walk::Plain && !variant.wide).collect()
+/// The variants that may share a launch.
+fn small_walks(kernel: &Kernel) -> Vec<Variant> {
+    let is_small = |walk: Walk| matches!(walk, Walk::Plain | Walk::Keep { team: 32 | 256, .. });
+    variants(kernel).into_iter().filter(|variant| is_small(variant.walk) && !variant.wide).collect()
 }
 
 /// The only generations of devices that have the instructions of a variant.

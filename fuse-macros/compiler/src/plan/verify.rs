@@ -1,5 +1,6 @@
 //! What must hold of every plan. A broken plan is a mistake of ours, so the checks panic with the kernel around the fault.
 
+use super::abi::small::may_share;
 use super::{
     Attention, BufClass, BufId, Expr, Kernel, Kind, Level, Matmul, Operand, Plan, Products, SmallKernels, Step, StmtId,
     print,
@@ -48,13 +49,13 @@ pub fn verify(plan: &Plan) {
     assert!(plan.outs.iter().find(unwritten).is_none(), "a result is never written\n{}", print::plan(plan));
 }
 
-/// No map of a launch touches what another one writes.
+/// No small kernel of a launch touches what another one writes.
 fn verify_small(plan: &Plan, small: &SmallKernels) {
     for (n, kernel) in small.steps(plan).enumerate() {
         let has = |other: &Kernel, buf: BufId| other.reads(buf) || other.writes(buf);
         let mut others = small.steps(plan).enumerate().filter(|(k, _)| *k != n).map(|(_, other)| other);
         let alone = others.all(|other| !kernel.written().any(|buf| has(other, buf)));
-        check(plan, kernel, kernel.kind == Kind::Map && alone, "a map that others of its launch have to wait for");
+        check(plan, kernel, may_share(kernel) && alone, "a kernel that others of its launch have to wait for");
     }
 }
 

@@ -642,6 +642,7 @@ extern "C" __global__ void __launch_bounds__(256) k2_tanh(
 // k0_small: 3 kernels in one launch
 #undef RANK
 #undef VEC
+#define THREADS 256
 // k0_random_ge_mul: map[x.0] cast12 = T0(mul(C0(x), mul(C0(ge(uniform0(position), 0.10000000149011612)), C0(1.1111111111111112))))
 //   src/lib.rs:2  dropout(..)
 #define RANK PART_0_RANK

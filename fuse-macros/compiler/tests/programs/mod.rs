@@ -124,6 +124,7 @@ pub fn made() -> Vec<(&'static str, Made)> {
         ("gate_up", gate_up(BF16)),
         ("gate_up_f32", gate_up(F32)),
         ("several_maps", several_maps(Param(0))),
+        ("small_rows", small_rows(Param(0))),
         ("batched_matmul", batched_matmul(F64)),
         ("matmul_i64", batched_matmul(I64)),
         ("integers", integers()),
@@ -360,6 +361,20 @@ fn several_maps(dtype: DType) -> Made {
     let sum = p.op("add", &[turned, turned]);
     let bent = p.op("tanh", &[z]);
     p.plan(&[dropped, sum, bent])
+}
+
+/// Rows of two lengths, and points beside them: heads of queries and keys that are normalised, and a step of a counter.
+fn small_rows(dtype: DType) -> Made {
+    let mut p = Program::new("small_rows");
+    let [q, k] = ["q", "k"].map(|name| {
+        let (x, weight) = (p.input(name, dtype, 3), p.input(&format!("{name}_weight"), dtype, 1));
+        let epsilon = p.constant(1e-6, DType::F64);
+        p.op("rms_norm", &[x, weight, epsilon])
+    });
+    let count = p.input("count", DType::I64, 1);
+    let one = p.constant(1.0, DType::I64);
+    let next = p.op("add", &[count, one]);
+    p.plan(&[q, k, next])
 }
 
 fn batched_matmul(dtype: DType) -> Made {

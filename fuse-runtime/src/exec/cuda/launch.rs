@@ -175,11 +175,6 @@ impl Prepared {
         Ok((self.launch.blocks, self.args(call, kernel, bound, &[], &beside).bytes().to_vec()))
     }
 
-    /// How many blocks it has.
-    pub(super) fn blocks(&self) -> u64 {
-        self.launch.blocks
-    }
-
     /// Appends its arguments to others; for kernels that exchange nothing between blocks.
     pub(super) fn append(&self, args: &mut Args, call: &CudaCall<'_>, kernel: &Kernel, bound: &Bound) -> Result<()> {
         let beside = Beside::new(call, &self.launch)?;

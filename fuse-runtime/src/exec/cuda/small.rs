@@ -2,29 +2,30 @@
 
 use super::bind::{Bound, bind};
 use super::call::CudaCall;
-use super::launch::{Prepared, grid};
+use super::launch::{Prepared, grid, launch_kernel};
 use crate::cuda::{Args, Function};
 use crate::env::is_without;
 use crate::error::Result;
 use crate::exec::buffers::Buffers;
 use crate::log::{self, Topic};
-use fuse_compiler::plan::abi::{Step, THREADS, Variant, Walk, ends, small};
+use fuse_compiler::plan::abi::{Geometry, THREADS, Variant, ends, small};
 use fuse_compiler::plan::{Kernel, Plan, SmallKernels};
 use std::sync::LazyLock;
 
-/// Launches kernels at once; `false` if each is to be launched for itself, and nothing was.
+/// Launches those kernels at once that are small in this call, and the others each for itself; `false` if nothing was launched.
 pub(super) fn launch_small(
     call: &CudaCall<'_>,
     plan: &Plan,
     small: &SmallKernels,
     buffers: &mut Buffers<'_>,
 ) -> Result<bool> {
-    let Some(beside) = SmallLaunch::find(call, plan, small, buffers)? else { return Ok(false) };
-    beside.launch(call)?;
+    let Some(found) = SmallLaunch::find(call, plan, small, buffers)? else { return Ok(false) };
+    found.launch(call)?;
+    found.large().try_for_each(|(kernel, _)| launch_kernel(call, kernel, buffers))?;
     Ok(true)
 }
 
-/// Small kernels that one launch runs.
+/// Kernels of which one launch runs those that are small.
 pub(super) struct SmallLaunch<'p> {
     small: &'p SmallKernels,
     of: Vec<Part<'p>>,
@@ -35,11 +36,12 @@ struct Part<'p> {
     kernel: &'p Kernel,
     bound: Bound,
     variant: Variant,
+    is_small: bool,
 }
 
 impl<'p> SmallLaunch<'p> {
-    /// Kernels of a call, if one launch runs them: where all have few points, and none may write over what the caller gives up, which
-    /// is worth more.
+    /// Kernels of a call, if one launch runs them: where several have few points, and none may write over what the caller gives up,
+    /// which is worth more.
     pub(super) fn find(
         call: &CudaCall<'_>,
         plan: &'p Plan,
@@ -51,37 +53,51 @@ impl<'p> SmallLaunch<'p> {
         if !is_used() || is_compiled || is_last && buffers.may_give() {
             return Ok(None);
         }
-        for kernel in small.steps(plan) {
-            let points = call.sizes.extents(&kernel.domain)?.into_iter().map(|extent| extent as i64).product::<i64>();
-            if points > small::FEW_POINTS {
-                return Ok(None);
-            }
+        let has_few = |kernel: &Kernel| -> Result<bool> {
+            let extents = call.sizes.extents(&kernel.domain)?;
+            Ok(extents.into_iter().map(|extent| extent as i64).product::<i64>() <= small::FEW_POINTS)
+        };
+        let few = small.steps(plan).map(has_few).collect::<Result<Vec<bool>>>()?;
+        if few.iter().filter(|few| **few).count() < 2 {
+            return Ok(None);
         }
-        let of = small.steps(plan).map(|kernel| Part::bind(call, kernel, buffers)).collect::<Result<Vec<_>>>()?;
-        Ok(of.iter().all(|part| !part.variant.wide).then_some(SmallLaunch { small, of }))
+        let parts = small.steps(plan).zip(few);
+        let of = parts.map(|(kernel, few)| Part::bind(call, kernel, few, buffers)).collect::<Result<Vec<_>>>()?;
+        Ok(SmallLaunch { small, of }.with_text(call))
     }
 
-    /// The kernel in the variants that are best, unless it has so many already that one for any layouts has to do.
-    pub(super) fn prepare(&self, call: &CudaCall<'_>) -> Result<(Function, Vec<Variant>)> {
+    /// With a text for its kernels: the best, unless there are so many already that one for any layouts has to do. `None` if there is
+    /// no such text, or fewer than two kernels are small.
+    fn with_text(mut self, call: &CudaCall<'_>) -> Option<Self> {
         let best: Vec<Variant> = self.of.iter().map(|part| part.variant.clone()).collect();
-        let variants = match call.functions.has_room_for_small(call, &self.small.name, &best) {
-            true => best,
-            false => self.of.iter().map(|map| small::plainest(part.kernel)).collect(),
-        };
-        let pairs: Vec<(&Kernel, &Variant)> = self.of.iter().map(|part| part.kernel).zip(&variants).collect();
-        let function = call.functions.small(call, &self.small.name, &pairs)?;
-        Ok((function, variants))
+        if !call.functions.has_room_for_small(call, &self.small.name, &best) {
+            for part in &mut self.of {
+                part.variant = small::plainest(part.kernel)?;
+            }
+        }
+        (self.of.iter().filter(|part| part.is_small).count() > 1).then_some(self)
+    }
+
+    /// The kernels that are launched for themselves, and the axes they run over.
+    pub(super) fn large(&self) -> impl Iterator<Item = (&'p Kernel, &Geometry)> {
+        self.of.iter().filter(|part| !part.is_small).map(|part| (part.kernel, &part.bound.geometry))
+    }
+
+    /// The kernel that runs all, compiled if it has not been.
+    pub(super) fn prepare(&self, call: &CudaCall<'_>) -> Result<Function> {
+        let pairs: Vec<(&Kernel, &Variant)> = self.of.iter().map(|part| (part.kernel, &part.variant)).collect();
+        call.functions.small(call, &self.small.name, &pairs)
     }
 
     fn launch(&self, call: &CudaCall<'_>) -> Result<()> {
-        let (function, variants) = self.prepare(call)?;
-        log::line(Topic::Launch, format_args!("{} for {} kernels", self.small.name, self.small.count));
-        let ready = |(part, variant): (&Part<'p>, &Variant)| part.prepare(call, variant);
-        let ready: Vec<(Prepared, u64)> = self.of.iter().zip(&variants).map(ready).collect::<Result<_>>()?;
+        let function = self.prepare(call)?;
+        let ready: Vec<(Prepared, u64)> = self.of.iter().map(|part| part.prepare(call)).collect::<Result<_>>()?;
         let blocks = ready.iter().map(|(_, blocks)| blocks).sum();
         if blocks == 0 {
             return Ok(());
         }
+        let count = self.of.iter().filter(|part| part.is_small).count();
+        log::line(Topic::Launch, format_args!("{} for {count} kernels", self.small.name));
         let mut args = Args::new();
         args.push_bytes(&ends(small::room(self.of.len()), ready.iter().map(|(_, blocks)| *blocks as u32)), 4);
         for (part, (prepared, _)) in self.of.iter().zip(&ready) {
@@ -93,23 +109,20 @@ impl<'p> SmallLaunch<'p> {
 }
 
 impl<'p> Part<'p> {
-    fn bind(call: &CudaCall<'_>, kernel: &'p Kernel, buffers: &mut Buffers<'_>) -> Result<Self> {
+    fn bind(call: &CudaCall<'_>, kernel: &'p Kernel, few: bool, buffers: &mut Buffers<'_>) -> Result<Self> {
         let bound = bind(kernel, buffers, call.sizes)?;
         let axes = bound.geometry.collapse(kernel);
-        let best = Variant::choose(kernel, &axes, &call.context.facts().target());
-        let variant = match best.walk {
-            Walk::Plain => best,
-            // Few points are not worth turning.
-            _ => Variant { walk: Walk::Plain, vec: 1, steps: vec![Step::Apart; best.steps.len()], ..best },
-        };
-        Ok(Part { kernel, bound, variant })
+        let variant = small::variant(kernel, &axes, &call.context.facts().target());
+        let is_small = few && variant.as_ref().is_some_and(|variant| !variant.wide);
+        let variant = variant.unwrap_or_else(|| small::unused(kernel, &axes));
+        Ok(Part { kernel, bound, variant: Variant { wide: false, ..variant }, is_small })
     }
 
-    /// Its launch in a variant, and how many blocks that has.
-    fn prepare(&self, call: &CudaCall<'_>, variant: &Variant) -> Result<(Prepared, u64)> {
-        let axes = self.bound.geometry.collapse(self.kernel).padded(variant.outer, variant.inner);
-        let prepared = Prepared::for_list(call, self.kernel, &axes, variant)?;
-        let blocks = if axes.rows() > 0 { prepared.blocks() } else { 0 };
+    /// Its arguments, and how many blocks it has.
+    fn prepare(&self, call: &CudaCall<'_>) -> Result<(Prepared, u64)> {
+        let axes = self.bound.geometry.collapse(self.kernel).padded(self.variant.outer, self.variant.inner);
+        let prepared = Prepared::for_list(call, self.kernel, &axes, &self.variant)?;
+        let blocks = if self.is_small { small::blocks(&axes, &self.variant) } else { 0 };
         Ok((prepared, blocks))
     }
 }

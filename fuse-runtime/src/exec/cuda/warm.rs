@@ -108,7 +108,12 @@ impl CudaCall<'_> {
         let listed = plan.small_at(k);
         let small = listed.map_or(Ok(None), |listed| SmallLaunch::find(self, plan, listed, buffers))?;
         Ok(match (listed, small) {
-            (Some(listed), Some(small)) => (vec![Needed::Small(small)], listed.count as usize),
+            (Some(listed), Some(small)) => {
+                let large = small.large().map(|(kernel, axes)| Needed::Kernel(kernel, axes.clone()));
+                let mut needed: Vec<Needed> = large.collect();
+                needed.push(Needed::Small(small));
+                (needed, listed.count as usize)
+            }
             _ => (self.needed_by(&plan.steps[k], buffers)?, 1),
         })
     }

@@ -1,4 +1,4 @@
-//! Small maps that do not depend on one another, in one launch where the device has one.
+//! Small kernels that do not depend on one another, in one launch where the device has one.
 
 use super::{Call, Case, Program, call, check, moved, op, run, sample};
 use crate::device::Device;
@@ -11,9 +11,11 @@ use fuse_compiler::types::DType::{self, BF16, F16, F32, F64, I64};
 use fuse_compiler::{optimise, schedule};
 use std::time::Instant;
 
-/// A map of each input for itself: chains, and sums of what is transposed.
-fn maps(g: &mut Graph, x: &[Val], dtype: DType) -> Vec<Val> {
-    let each = |(n, &x): (usize, &Val)| match n % 3 {
+/// A kernel of each input for itself: chains, sums of what is transposed, and rows.
+fn kernels(g: &mut Graph, x: &[Val], dtype: DType) -> Vec<Val> {
+    let each = |(n, &x): (usize, &Val)| match n % 5 {
+        3 if dtype.is_float() && g.ty(x).rank() > 0 => op(g, "softmax", &[x], &[Attr::Int(-1)]),
+        4 if g.ty(x).rank() > 0 => op(g, "sum", &[x], &[Attr::Int(-1)]),
         0 if dtype.is_float() => {
             let bent = op(g, "tanh", &[x], &[]);
             op(g, "mul", &[bent, x], &[])
@@ -27,9 +29,9 @@ fn maps(g: &mut Graph, x: &[Val], dtype: DType) -> Vec<Val> {
     x.iter().enumerate().map(each).collect()
 }
 
-fn check_maps(dtype: DType, shapes: &[Vec<usize>], what: &str) {
+fn check_small(dtype: DType, shapes: &[Vec<usize>], what: &str) {
     let inputs: Vec<(DType, &[usize])> = shapes.iter().map(|dims| (dtype, dims.as_slice())).collect();
-    let case = Case::new(&inputs, |g, x| maps(g, x, dtype));
+    let case = Case::new(&inputs, |g, x| kernels(g, x, dtype));
     let program = case.program();
     let plan = &program.plan;
     let listed: Vec<u32> = plan.small.iter().map(|small| small.count).collect();
@@ -38,18 +40,18 @@ fn check_maps(dtype: DType, shapes: &[Vec<usize>], what: &str) {
 }
 
 #[test]
-fn maps_of_every_type_and_size() {
+fn kernels_of_every_type_and_size() {
     for dtype in [F32, F64, F16, BF16, I64] {
         let shapes = [vec![5], vec![33, 17], vec![1025], vec![2, 3, 4], vec![], vec![64, 80]];
-        check_maps(dtype, &shapes, &format!("maps of {dtype:?}"));
+        check_small(dtype, &shapes, &format!("kernels of {dtype:?}"));
         let empty = [vec![0], vec![7, 0], vec![0, 3]];
-        check_maps(dtype, &empty, &format!("empty maps of {dtype:?}"));
-        check_maps(dtype, &[vec![0], vec![300_000], vec![4, 4]], &format!("a large map of {dtype:?} among others"));
+        check_small(dtype, &empty, &format!("empty kernels of {dtype:?}"));
+        check_small(dtype, &[vec![0], vec![300_000], vec![4, 4]], &format!("a large one of {dtype:?} among others"));
     }
 }
 
 #[test]
-fn maps_of_random_sizes() {
+fn kernels_of_random_sizes() {
     for seed in 0..std::env::var("FUSE_SEEDS").map_or(4, |seeds| seeds.parse().expect("FUSE_SEEDS is a number")) {
         let random = &mut Random(seed);
         let dtype = [F32, BF16, F16, F64, I64][random.below(5)];
@@ -59,7 +61,7 @@ fn maps_of_random_sizes() {
             (0..rank).map(|_| random.below(90)).collect::<Vec<usize>>()
         });
         let shapes: Vec<Vec<usize>> = shapes.collect();
-        check_maps(dtype, &shapes, &format!("seed {seed}: maps of {dtype:?} {shapes:?}"));
+        check_small(dtype, &shapes, &format!("seed {seed}: kernels of {dtype:?} {shapes:?}"));
     }
 }
 
@@ -67,7 +69,7 @@ fn maps_of_random_sizes() {
 #[test]
 fn many_layouts_share_a_text() {
     let Ok(cuda) = Device::cuda(0) else { return };
-    let case = Case::new(&[(F32, &[64, 64]), (F32, &[100])], |g, x| maps(g, x, F32));
+    let case = Case::new(&[(F32, &[64, 64]), (F32, &[100])], |g, x| kernels(g, x, F32));
     let program = case.program();
     let (mut most, square) = (0, sample(F32, &[80, 80], 1));
     for n in 1..24 {
@@ -84,18 +86,18 @@ fn many_layouts_share_a_text() {
     assert!(program.functions.has_loaded("small") && most <= 9, "{most} texts");
 }
 
-/// Maps of so many inputs, each of its own size.
+/// Kernels of so many inputs, each of its own size.
 fn many(count: usize) -> (Program, Vec<usize>) {
     let mut graph = Graph::new("many");
     let inputs: Vec<Val> = (0..count).map(|n| graph.input(&format!("x{n}"), F32, 1)).collect();
-    graph.outs = maps(&mut graph, &inputs, F32);
+    graph.outs = kernels(&mut graph, &inputs, F32);
     let graph = optimise::run(graph, optimise::Options::default());
     let sizes = (0..count).map(|n| 1000 + 97 * n).collect();
     (Program::new(&schedule::run(&graph, schedule::Options::default()), &[]), sizes)
 }
 
 #[test]
-fn one_launch_runs_many_maps() {
+fn one_launch_runs_many_kernels() {
     let Ok(cuda) = Device::cuda(0) else { return };
     let (program, sizes) = many(25);
     let inputs: Vec<RawTensor> = sizes.iter().map(|n| sample(F32, &[*n], 3)).collect();
@@ -119,8 +121,8 @@ fn one_launch_runs_many_maps() {
 }
 
 #[test]
-#[ignore = "prints speeds, and with FUSE_WITHOUT=small those of one after the other: cargo test -p fuse-runtime --lib speed_of_small_maps -- --ignored --nocapture"]
-fn speed_of_small_maps() {
+#[ignore = "prints speeds, and with FUSE_WITHOUT=small those of one after the other: cargo test -p fuse-runtime --lib speed_of_small_kernels -- --ignored --nocapture"]
+fn speed_of_small_kernels() {
     let Ok(cuda) = Device::cuda(0) else { return eprintln!("skipped: there is no CUDA device") };
     for (count, factor) in [(3, 1), (10, 1), (25, 1), (25, 30), (10, 100)] {
         for mode in [Mode::Default, Mode::ReduceOverhead] {
@@ -148,7 +150,7 @@ fn speed_of_small_maps() {
                 start.elapsed().as_secs_f64() * 1e6 / 500.0
             };
             let best = (0..5).map(|_| once()).fold(f64::INFINITY, f64::min);
-            println!("{count} maps of about {} floats, {mode:?}: {best:.1} us", sizes[count / 2] * factor);
+            println!("{count} kernels of about {} floats, {mode:?}: {best:.1} us", sizes[count / 2] * factor);
         }
     }
 }

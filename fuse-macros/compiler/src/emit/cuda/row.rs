@@ -45,8 +45,18 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>) {
     w.line("#endif");
 }
 
+/// What a block does with rows that its teams keep, behind what the kernel waits for.
+pub(super) fn kept_behind(w: &mut Writer, scope: &Scope<'_>, block: &str) {
+    kept::body_behind(w, scope, block);
+}
+
 fn prologue(w: &mut Writer, scope: &Scope<'_>) {
-    super::map::prologue(w, scope, &Element);
+    w.line(super::compile::WAITS);
+    prologue_behind(w, scope);
+}
+
+fn prologue_behind(w: &mut Writer, scope: &Scope<'_>) {
+    super::map::prologue_behind(w, scope, &Element);
     w.line("const IDX len = (IDX)inner.points;");
     w.line("const int lane = threadIdx.x % TEAM;");
 }
