@@ -28,6 +28,8 @@ mod loops;
 mod models;
 #[path = "everyday/names.rs"]
 mod names;
+#[path = "everyday/reductions.rs"]
+mod reductions;
 #[path = "everyday/values.rs"]
 mod values;
 #[path = "everyday/written_types.rs"]

@@ -29,9 +29,9 @@ pub(super) const BLOCK: usize = 16384;
 /// Virtual lanes of a row.
 const LANES: usize = 1024;
 /// Rows of a column that are added together before the next ones.
-const SUB_BLOCK: usize = 256;
+pub(super) const SUB_BLOCK: usize = 256;
 /// Virtual lanes of a column.
-const COLUMN_LANES: usize = 8;
+pub(super) const COLUMN_LANES: usize = 8;
 /// Rows this long are worth several threads.
 pub(super) const PARALLEL: usize = 1 << 18;
 

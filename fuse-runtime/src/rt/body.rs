@@ -1,7 +1,7 @@
 //! The CPU side of a kernel.
 
 use super::simd::vectorised;
-use super::{Ins, Outs};
+use super::{Ins, Outs, Sums};
 
 /// The points that go through a long program together, stage by stage: values that wait for the next stage stay in the
 /// first cache.
@@ -16,6 +16,12 @@ pub trait Body: Sync {
 
     /// The statements of level `All`, once, after every row.
     fn finish(&self, _ins: &Ins<'_>, _outs: &mut Outs<'_>) {}
+
+    /// Whether there is a [`Body::sums`].
+    const SUMS: bool = false;
+
+    /// Adds some rows of neighbouring columns to their sums; [`Body::run`] then finds these, and no points.
+    fn sums(&self, _ins: &Ins<'_>, _sums: &mut Sums<'_>) {}
 }
 
 /// A [`Body`] behind a pointer, compiled for every vector width and dispatched at run time.
@@ -25,6 +31,12 @@ pub trait DynBody: Sync {
 
     /// [`Body::finish`] with the widest vectors of this machine.
     fn finish_widest(&self, ins: &Ins<'_>, outs: &mut Outs<'_>);
+
+    /// [`Body::SUMS`].
+    fn has_sums(&self) -> bool;
+
+    /// [`Body::sums`] with the widest vectors of this machine.
+    fn sums_widest(&self, ins: &Ins<'_>, sums: &mut Sums<'_>);
 }
 
 impl<B: Body> DynBody for B {
@@ -39,6 +51,17 @@ impl<B: Body> DynBody for B {
         vectorised(
             #[inline(always)]
             || self.finish(ins, outs),
+        )
+    }
+
+    fn has_sums(&self) -> bool {
+        B::SUMS
+    }
+
+    fn sums_widest(&self, ins: &Ins<'_>, sums: &mut Sums<'_>) {
+        vectorised(
+            #[inline(always)]
+            || self.sums(ins, sums),
         )
     }
 }

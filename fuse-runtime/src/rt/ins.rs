@@ -47,8 +47,26 @@ pub(crate) enum LeafRun {
         /// Its element type.
         dtype: DType,
     },
+    /// One value a point of several rows.
+    Rows {
+        /// The value of the first point of the first row.
+        start: *const u8,
+        /// Its element type.
+        dtype: DType,
+        /// Bytes between neighbouring rows, in which points are dense.
+        pitch: isize,
+    },
     /// Read at computed positions.
     Indexed(Indexed),
+}
+
+/// What a column was summed up to before its body runs: the value of a reduction.
+#[derive(Clone, Copy)]
+pub(crate) struct Summed {
+    /// The value.
+    pub value: *const u8,
+    /// Its type.
+    pub dtype: DType,
 }
 
 /// What one run reads: a dense slice for every leaf read at each point, one value for every leaf read once a row.
@@ -58,6 +76,8 @@ pub struct Ins<'a> {
     leaves: &'a [LeafRun],
     product: LeafRun,
     staged: &'a [StageRun],
+    rows: usize,
+    summed: &'a [Summed],
     run: PhantomData<&'a u8>,
 }
 
@@ -66,15 +86,25 @@ impl<'a> Ins<'a> {
     ///
     /// # Safety
     /// For as long as `'a`, every `Elem` leaf and `product` (if read) point at `len` valid values of their type, every
-    /// `Row` leaf at one, every `Indexed` leaf keeps the promise of [`Indexed`], and nobody writes to any of them.
+    /// `Row` leaf at one, every `Rows` leaf at `len` in each row, every `Indexed` leaf keeps the promise of [`Indexed`], and nobody writes to any of them.
     pub(crate) unsafe fn new(len: usize, facts: &'a CallFacts<'a>, leaves: &'a [LeafRun]) -> Self {
         let nothing = LeafRun::Row { value: std::ptr::null(), dtype: DType::Param(0) };
-        Ins { len, facts, leaves, product: nothing, staged: &[], run: PhantomData }
+        Ins { len, facts, leaves, product: nothing, staged: &[], rows: 1, summed: &[], run: PhantomData }
     }
 
     /// The same run with the elements of a product, of which there must be as many as points.
     pub(crate) unsafe fn with_product(self, start: *const u8, dtype: DType) -> Self {
         Ins { product: LeafRun::Elem { start, dtype }, ..self }
+    }
+
+    /// So many rows of `len` points each, which every `Rows` leaf has.
+    pub(crate) unsafe fn with_rows(self, rows: usize) -> Self {
+        Ins { rows, ..self }
+    }
+
+    /// The same run where the reductions are known, each to point at its valid value.
+    pub(crate) unsafe fn with_summed(self, summed: &'a [Summed]) -> Self {
+        Ins { summed, ..self }
     }
 
     /// The same run with the values staged by all rows.
@@ -98,6 +128,35 @@ impl<'a> Ins<'a> {
     #[inline(always)]
     pub fn elem<T: Element>(&self, leaf: usize) -> &'a [T] {
         self.dense(self.leaves[leaf])
+    }
+
+    /// How many rows this run has.
+    #[inline(always)]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The values of a leaf at the points of a row of this run.
+    #[inline(always)]
+    pub fn elem_at<T: Element>(&self, leaf: usize, row: usize) -> &'a [T] {
+        match self.leaves[leaf] {
+            // SAFETY: by the promise of `new`, with the type that was asked for, for every row there is.
+            LeafRun::Rows { start, dtype, pitch } if dtype == T::DTYPE && row < self.rows => unsafe {
+                std::slice::from_raw_parts(start.offset(row as isize * pitch).cast::<T>(), self.len)
+            },
+            _ => wrong_access(leaf, T::DTYPE),
+        }
+    }
+
+    /// The value of a reduction over the points, if it was found before.
+    #[inline(always)]
+    pub fn summed<T: Element>(&self, reduction: usize) -> Option<T> {
+        match self.summed.get(reduction) {
+            None => None,
+            // SAFETY: by the promise of `with_summed`, with the type that was asked for.
+            Some(sum) if sum.dtype == T::DTYPE => Some(unsafe { sum.value.cast::<T>().read() }),
+            Some(_) => wrong_access(reduction, T::DTYPE),
+        }
     }
 
     /// The value of a leaf that is read once a row.

@@ -17,6 +17,7 @@ mod report;
 mod scalar;
 mod segment;
 mod simd;
+mod sums;
 
 pub use crate::math;
 pub use crate::reduce;
@@ -38,9 +39,11 @@ pub use outs::Outs;
 pub use report::{explanation, tell_breaks};
 pub use scalar::{Scalar, scalar};
 pub use segment::{Config, Inputs, Segment};
+pub(crate) use sums::{LANES, SumsOf};
+pub use sums::{Lanes, Sums};
 
 pub(crate) use indexed::Indexed;
-pub(crate) use ins::{CallFacts, Draw, LeafRun};
+pub(crate) use ins::{CallFacts, Draw, LeafRun, Summed};
 pub(crate) use outs::{StageRun, StoreRun};
 pub(crate) use scalar::scalar_as;
 pub(crate) use simd::{Level, level, vectorised};

@@ -1,6 +1,7 @@
 //! Binding kernels to tensors, and sharing their rows and runs between threads.
 
 use super::access::Access;
+use super::columns::drive_columns;
 use super::launch::{Launch, Walk};
 use super::share::share;
 use super::tiles::Tiles;
@@ -85,6 +86,7 @@ fn drive(launch: &Launch<'_>, body: &dyn DynBody) {
     let stages = Stages(&stages);
     match launch.kind {
         Kind::Map => drive_runs(launch, body, stages),
+        Kind::Column if drive_columns(launch, body, stages) => {}
         Kind::Row | Kind::Line | Kind::Column => drive_rows(launch, body, stages),
     }
     finish(launch, body, stages);
@@ -92,7 +94,7 @@ fn drive(launch: &Launch<'_>, body: &dyn DynBody) {
 
 /// Stages that threads share.
 #[derive(Clone, Copy)]
-struct Stages<'a>(&'a [StageRun]);
+pub(super) struct Stages<'a>(&'a [StageRun]);
 
 // SAFETY: each row writes its own place, and nobody reads before all rows are done.
 unsafe impl Sync for Stages<'_> {}
@@ -101,7 +103,7 @@ unsafe impl Send for Stages<'_> {}
 
 impl<'a> Stages<'a> {
     /// Through a method, so that closures capture the whole and not the slice inside.
-    fn get(self) -> &'a [StageRun] {
+    pub(super) fn get(self) -> &'a [StageRun] {
         self.0
     }
 }

@@ -1,8 +1,9 @@
 //! A kernel bound to its operands.
 
 use super::access::Access;
+use crate::reduce::Columns;
 use crate::rt::CallFacts;
-use fuse_compiler::plan::{Expr, Kernel, Kind, Level};
+use fuse_compiler::plan::{Expr, Kernel, Kind, Level, Stmt};
 use fuse_compiler::types::DType;
 
 /// Everything about a launch that is the same for all runs.
@@ -20,6 +21,8 @@ pub(super) struct Launch<'a> {
     pub deferred: Vec<bool>,
     /// Statements whose values rows leave for the end, with their element types.
     pub staged: Vec<(u32, DType)>,
+    /// What the columns of a `Column` kernel are reduced to, in the order of the program.
+    pub sums: Vec<Columns>,
     /// Scalars, sizes, draws and faults.
     pub facts: &'a CallFacts<'a>,
 }
@@ -47,8 +50,17 @@ impl<'a> Launch<'a> {
         facts: &'a CallFacts<'a>,
     ) -> Self {
         let deferred = stores.iter().map(|store| leaves.iter().any(|leaf| leaf.shares_storage(store))).collect();
-        Launch { kind: kernel.kind, walk, leaves, stores, deferred, staged: staged(kernel), facts }
+        Launch { kind: kernel.kind, walk, leaves, stores, deferred, staged: staged(kernel), sums: sums(kernel), facts }
     }
+}
+
+/// The reductions of columns.
+fn sums(kernel: &Kernel) -> Vec<Columns> {
+    let of = |stmt: &Stmt| match stmt.expr {
+        Expr::Reduce(kind, _) if stmt.level == Level::Row => Some(Columns { kind, dtype: stmt.dtype.compute() }),
+        _ => None,
+    };
+    if kernel.kind == Kind::Column { kernel.stmts.iter().filter_map(of).collect() } else { vec![] }
 }
 
 /// Row-level values that statements of level `All` reduce.

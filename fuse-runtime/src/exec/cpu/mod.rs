@@ -3,6 +3,7 @@
 
 mod access;
 mod attention;
+mod columns;
 mod gemm;
 mod helpers;
 mod kernel;

@@ -168,7 +168,7 @@ unsafe fn turn_in_registers(from: *const f32, from_pitch: isize, to: *mut f32, t
 }
 
 /// Copies `len` elements of `size` bytes between two strides.
-unsafe fn copy(from: *const u8, from_stride: isize, to: *mut u8, to_stride: isize, len: usize, size: usize) {
+pub(super) unsafe fn copy(from: *const u8, from_stride: isize, to: *mut u8, to_stride: isize, len: usize, size: usize) {
     // SAFETY: passed on from the caller; elements are aligned to their size.
     unsafe {
         if from_stride == 1 && to_stride == 1 {

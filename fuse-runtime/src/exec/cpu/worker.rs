@@ -4,14 +4,14 @@ use super::access::Access;
 use super::launch::Launch;
 use super::moves::{COLUMNS, gather, gather_columns, pitch, scatter};
 use super::strided::Strided;
-use crate::rt::{DynBody, Indexed, Ins, LeafRun, Outs, StageRun, StoreRun};
+use crate::rt::{DynBody, Indexed, Ins, LeafRun, Outs, StageRun, StoreRun, Summed};
 use fuse_compiler::plan::{Kind, Level};
 use fuse_compiler::types::DType;
 
 /// Memory in cache lines, so that every part of it may be of any element type.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct Line([u8; 64]);
+pub(super) struct Line(pub(super) [u8; 64]);
 
 /// Where the dense copy of an operand is kept, in lines of the scratch; none where the operand is used in place always.
 type Slot = Option<usize>;
@@ -33,6 +33,8 @@ pub(super) struct Worker<'a> {
     tiled: (usize, usize),
     /// The elements of a product that the next run finds at its points, for epilogues.
     product: (*const u8, DType),
+    /// The values of the reductions of the next run, where they are known.
+    summed: Vec<Summed>,
     /// Elem leaves that are one element for the whole launch are spread out once.
     filled: Vec<bool>,
 }
@@ -43,8 +45,13 @@ const TILE_BYTES: usize = 1 << 24;
 impl<'a> Worker<'a> {
     /// A worker. Columns are copied in tiles, as they lie beside each other in memory.
     pub fn new(launch: &'a Launch<'a>, body: &'a dyn DynBody, stages: &'a [StageRun]) -> Self {
+        Worker::of_runs(launch.walk.run, launch, body, stages)
+    }
+
+    /// A worker for runs of at most so many points.
+    pub fn of_runs(longest: usize, launch: &'a Launch<'a>, body: &'a dyn DynBody, stages: &'a [StageRun]) -> Self {
         let columns = launch.kind == Kind::Column;
-        let longest = launch.walk.run.max(1);
+        let longest = longest.max(1);
         let copied = launch.leaves.iter().filter(|leaf| needs_copy(leaf)).map(slot_bytes).sum();
         let tile = if columns { columns_of_tile(longest, copied) } else { 1 };
         let mut lines = 0;
@@ -73,6 +80,7 @@ impl<'a> Worker<'a> {
             stores: Vec::with_capacity(launch.stores.len()),
             tiled: (0, 0),
             product: (std::ptr::null(), DType::Param(0)),
+            summed: vec![],
             filled: vec![false; launch.leaves.len()],
         }
     }
@@ -92,12 +100,21 @@ impl<'a> Worker<'a> {
         let facts = self.launch.facts;
         // SAFETY: leaves point at `len` values in tensors that the launch holds or in the scratch, and nothing writes to
         // them: stores that share storage with a leaf go to the scratch first.
-        let ins = unsafe { Ins::new(len, facts, &self.leaves).with_product(self.product.0, self.product.1) };
+        let ins = unsafe {
+            Ins::new(len, facts, &self.leaves).with_product(self.product.0, self.product.1).with_summed(&self.summed)
+        };
         // SAFETY: rows and parts of rows are handed out once each and differ in the places they write; the places are in
         // tensors made for this call or in the scratch, all initialised.
         let mut outs = unsafe { Outs::new(len, row, &mut self.stores, self.stages, facts.faults) };
         self.body.run_widest(&ins, &mut outs);
         self.flush(row, start, len);
+    }
+
+    /// Runs a column whose reductions are known, over none of its points.
+    pub fn run_summed(&mut self, column: usize, summed: &[Summed]) {
+        self.summed.clear();
+        self.summed.extend_from_slice(summed);
+        self.run(column, 0, 0);
     }
 
     /// Runs part of an epilogue on elements of a product.
@@ -278,7 +295,7 @@ fn slot_bytes(access: &Access) -> usize {
 }
 
 /// Writes positions counted from `first`.
-fn fill_positions(to: *mut i64, inner: &Strided, first: i64, start: usize, len: usize) {
+pub(super) fn fill_positions(to: *mut i64, inner: &Strided, first: i64, start: usize, len: usize) {
     inner.segments(start, len, |piece| {
         for i in 0..piece.len {
             let position = first + (piece.offset + i as isize * piece.stride) as i64;

@@ -117,7 +117,8 @@ fn one_launch_runs_many_kernels() {
         assert_eq!(first, super::values(again));
         assert!(first.iter().zip(&want).all(|(got, want)| (got - want).abs() <= 2e-5 * want.abs().max(1.0)));
     }
-    assert!(program.functions.has_loaded("small") && program.functions.count() == 1);
+    // What does not fit the arguments of one launch is another one.
+    assert!(program.functions.has_loaded("small") && program.functions.count() == program.plan.small.len());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! Loops are plain: slices of one length, values in single assignment, so that LLVM vectorises them. Reductions go
 //! through the runtime's functions, which keep the canonical order.
 
+mod column;
 mod row;
 mod scope;
 mod stages;
@@ -77,6 +78,9 @@ fn item(w: &mut Writer, plan: &Plan, kernel: &Kernel) {
         w.line("#[inline(always)]");
         let run = "fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>)";
         w.block(run, |w| body(w, &scope));
+        if column::is_possible(&scope) {
+            column::sums(w, &scope);
+        }
         if scope.phases.has_finish() {
             w.line("#[inline(always)]");
             let finish = "fn finish(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>)";

@@ -1,7 +1,7 @@
 //! Rows and columns: reductions as closures over the points, then loops for what is stored at every point.
 
-use super::point_store;
 use super::scope::{Scope, convert, round};
+use super::{column, point_store};
 use crate::emit::writer::Writer;
 use crate::op::Reduction;
 use crate::plan::abi::store_dtype;
@@ -19,7 +19,7 @@ pub(super) fn walks(w: &mut Writer, scope: &Scope<'_>) {
             park(w, scope, &parked, p);
         }
         let known: Vec<&Parked> = parked.iter().filter(|p| p.walk <= k).collect();
-        walk.reduces.iter().for_each(|s| reduce(w, scope, *s, &known));
+        walk.reduces.iter().for_each(|s| reduce(w, scope, walk, *s, &known));
         store_points(w, scope, walk, &known);
     }
     w.lines(scope.phases.after.iter().filter_map(|s| scope.define(*s)));
@@ -45,8 +45,9 @@ pub(super) fn finish(w: &mut Writer, scope: &Scope<'_>) {
         let staged = format!("{}_rows", scope.name(operand));
         w.line(format!("let {staged} = ins.staged::<{}>({});", scope.ty(operand), operand.0));
         let element = format!("{staged}[i]");
-        let call = call(scope, *s, kind, &scope.ty(operand), "row", &format!("{staged}.len()"), &element);
-        w.line(call);
+        let types = (scope.ty(operand), scope.ty(*s));
+        let text = call(kind, (&types.0, &types.1), "row", &format!("{staged}.len()"), &element);
+        w.line(definition(scope, *s, text));
     }
     for (k, store) in scope.kernel.stores.iter().enumerate() {
         if scope.kernel.store_level(store) == Level::All {
@@ -139,29 +140,34 @@ fn point(scope: &Scope<'_>, wanted: &[StmtId], parked: &[&Parked]) -> Vec<String
     needed.iter().filter_map(line).collect()
 }
 
-fn reduce(w: &mut Writer, scope: &Scope<'_>, s: StmtId, parked: &[&Parked]) {
+fn reduce(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, s: StmtId, parked: &[&Parked]) {
     let Expr::Reduce(kind, operand) = scope.kernel.stmt(s).expr else { unreachable!("a walk lists its reductions") };
     let order = if scope.kernel.kind == Kind::Column { "column" } else { "row" };
     let lines = point(scope, &[operand], parked).join(" ");
     let value = scope.value(operand);
-    w.line(call(scope, s, kind, &scope.ty(operand), order, "n", &format!("{lines} {value}")));
+    let text = call(kind, (&scope.ty(operand), &scope.ty(s)), order, "n", &format!("{lines} {value}"));
+    let text = if column::is_possible(scope) { column::or_given(scope, walk, s, &text) } else { text };
+    w.line(definition(scope, s, text));
 }
 
-/// A reduction of `value` over `0..len` as the definition of its statement.
-fn call(scope: &Scope<'_>, s: StmtId, kind: Reduction, operand: &str, order: &str, len: &str, value: &str) -> String {
-    let stmt = scope.kernel.stmt(s);
-    let result = scope.ty(s);
+/// A reduction of `value`, of the type of its operand, over `0..len`.
+fn call(kind: Reduction, (operand, result): (&str, &str), order: &str, len: &str, value: &str) -> String {
     let (function, value) = match kind {
-        Reduction::Sum => (format!("{order}_sum"), convert_block(operand, &result, value)),
-        Reduction::Prod => (format!("{order}_prod"), convert_block(operand, &result, value)),
+        Reduction::Sum => (format!("{order}_sum"), convert_block(operand, result, value)),
+        Reduction::Prod => (format!("{order}_prod"), convert_block(operand, result, value)),
         Reduction::Max => ("max".to_owned(), value.to_owned()),
         Reduction::Min => ("min".to_owned(), value.to_owned()),
         Reduction::ArgMax => ("argmax".to_owned(), value.to_owned()),
         Reduction::ArgMin => ("argmin".to_owned(), value.to_owned()),
     };
-    let text = format!("rt::reduce::{function}({len}, #[inline(always)] |i| {{ {value} }})");
+    format!("rt::reduce::{function}({len}, #[inline(always)] |i| {{ {value} }})")
+}
+
+/// The definition of a reduction.
+fn definition(scope: &Scope<'_>, s: StmtId, text: String) -> String {
+    let stmt = scope.kernel.stmt(s);
     let rounded = if stmt.round { round(text, stmt.dtype, &stmt.expr) } else { text };
-    format!("let {}: {result} = {rounded};", scope.name(s))
+    format!("let {}: {} = {rounded};", scope.name(s), scope.ty(s))
 }
 
 /// Sums of integers and bool are i64.

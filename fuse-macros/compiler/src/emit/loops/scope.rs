@@ -8,6 +8,7 @@ use crate::plan::{Expr, Kernel, LeafSource, Level, Phases, Plan, StmtId};
 use crate::types::DType;
 
 /// Names of one kernel.
+#[derive(Clone)]
 pub(super) struct Scope<'a> {
     pub(super) plan: &'a Plan,
     pub(super) kernel: &'a Kernel,
@@ -17,24 +18,31 @@ pub(super) struct Scope<'a> {
     /// Slices and scatters of the stores.
     pub(super) stores: Vec<String>,
     values: Vec<String>,
+    /// Whether a loop runs over neighbouring rows or columns, of which each has values of its own.
+    neighbours: bool,
 }
 
 /// What the loops use themselves, and Rust's keywords.
-const RESERVED: &str = "m rt i n start ins outs self Self Element as async await break const continue crate dyn else enum extern false fn for gen if \
+const RESERVED: &str = "m rt i n row start ins outs sums self Self Element as async await break const continue crate dyn else enum extern false fn for gen if \
     impl in let loop match mod move mut pub ref return static struct super trait true try type unsafe use where while yield abstract become box \
     do final macro override priv typeof unsized virtual union f8e4m3 f16 f32 f64 bf16 i32 i64 u8 bool";
 
 impl<'a> Scope<'a> {
     pub(super) fn new(plan: &'a Plan, kernel: &'a Kernel) -> Self {
         let mut names = Names::new(RESERVED);
-        let mut fresh = |wanted: &str| names.fresh(wanted, &["_acc", "_block"]);
+        let mut fresh = |wanted: &str| names.fresh(wanted, &["_acc", "_block", "_lane", "_lanes"]);
         let values: Vec<String> =
             kernel.stmts.iter().map(|s| fresh(&stem_of(plan, kernel, &s.expr, &s.name))).collect();
         let leaves =
             kernel.leaves.iter().map(|leaf| fresh(&format!("{}_in", source_name(plan, &leaf.source)))).collect();
         let buf = |buf: crate::plan::BufId| &plan.bufs[buf.0 as usize].name;
         let stores = kernel.stores.iter().map(|s| fresh(&format!("{}_out", buf(s.to.buf)))).collect();
-        Scope { plan, kernel, phases: Phases::of(kernel), leaves, stores, values }
+        Scope { plan, kernel, phases: Phases::of(kernel), leaves, stores, values, neighbours: false }
+    }
+
+    /// The same names in a loop over neighbouring columns.
+    pub(super) fn of_neighbours(&self) -> Self {
+        Scope { neighbours: true, ..self.clone() }
     }
 
     /// The element type of a leaf in memory.
@@ -104,6 +112,7 @@ impl<'a> Scope<'a> {
     fn load(&self, leaf: usize) -> String {
         let element = match self.kernel.leaves[leaf].level {
             Level::Elem => format!("{}[i]", self.leaves[leaf]),
+            Level::Row if self.neighbours => format!("{}[i]", self.leaves[leaf]),
             Level::Row | Level::All => format!("ins.row::<{}>({leaf})", self.leaf_type(leaf)),
         };
         to_compute(leaf_dtype(self.plan, &self.kernel.leaves[leaf]), &element)
