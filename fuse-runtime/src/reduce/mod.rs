@@ -4,10 +4,12 @@
 //! fused loops and CUDA kernels add in this order, on any number of threads and with any vector width, so sums are equal
 //! bit for bit everywhere.
 
+mod ahead;
 mod columns;
 mod extremes;
 mod sums;
 
+pub(crate) use ahead::{comes_next, prefetch};
 pub(crate) use columns::{Columns, ROWS};
 pub use extremes::{Ordered, argmax, argmin, max, min};
 pub use sums::{Accumulate, column_prod, column_sum, row_prod, row_sum};

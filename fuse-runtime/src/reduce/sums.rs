@@ -1,5 +1,6 @@
 //! Sums and products.
 
+use super::ahead::send_for;
 use crate::math::Number;
 use crate::rt::vectorised;
 use rayon::prelude::*;
@@ -28,6 +29,8 @@ accumulators! { f32 f64 i64 }
 pub(super) const BLOCK: usize = 16384;
 /// Virtual lanes of a row.
 const LANES: usize = 1024;
+/// Elements of a row between which the next row is sent for.
+const PIECE: usize = 128;
 /// Rows of a column that are added together before the next ones.
 pub(super) const SUB_BLOCK: usize = 256;
 /// Virtual lanes of a column.
@@ -128,8 +131,15 @@ fn row_block<A: Accumulate>(
     let mut at = start;
     while at < end {
         let width = (end - at).min(LANES);
-        for (l, lane) in lanes[..width].iter_mut().enumerate() {
-            *lane = combine(*lane, below(n, at + l, value));
+        // In pieces of a few vectors, between which memory has something to do.
+        for (piece, lanes) in lanes[..width].chunks_mut(PIECE).enumerate() {
+            let at = at + piece * PIECE;
+            if n > BLOCK {
+                send_for(at, lanes.len());
+            }
+            for (l, lane) in lanes.iter_mut().enumerate() {
+                *lane = combine(*lane, below(n, at + l, value));
+            }
         }
         at += width;
     }

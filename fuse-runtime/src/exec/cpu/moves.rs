@@ -2,6 +2,7 @@
 
 use super::access::Access;
 use super::strided::Segment;
+use crate::reduce::prefetch;
 
 /// Columns that are copied together: a cache line of the most common elements.
 pub(super) const COLUMNS: usize = 16;
@@ -55,7 +56,8 @@ pub(super) fn gather_columns(leaf: &Access, first: usize, count: usize, len: usi
             let from = leaf.at(piece.offset + offsets[0]);
             let row = |row: usize| from.wrapping_offset(row as isize * piece.stride * size as isize);
             for first in (0..piece.len).step_by(AHEAD) {
-                (first + AHEAD..piece.len.min(first + 2 * AHEAD)).for_each(|next| send_for(row(next)));
+                // Rows of a power of two are on one place of the first cache. No processor would send by itself for what lies so far apart.
+                (first + AHEAD..piece.len.min(first + 2 * AHEAD)).for_each(|next| prefetch(row(next)));
                 let to = to.wrapping_add(first * size);
                 let extents = [AHEAD.min(piece.len - first), count];
                 // SAFETY: each column is inside of the leaf's tensor, and the slot holds `count` columns of `len` elements.
@@ -69,19 +71,6 @@ pub(super) fn gather_columns(leaf: &Access, first: usize, count: usize, len: usi
             unsafe { copy(from, piece.stride, to, 1, piece.len, size) };
         }
     });
-}
-
-/// Has the cache line of an address brought to the second cache: rows of a power of two are on one place of the first. No processor
-/// would send by itself for what lies so far apart.
-#[inline(always)]
-fn send_for(address: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: SSE is part of x86-64, and this reads nothing.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(address.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = address;
 }
 
 /// Turns a matrix around: element `along` of row `across` goes to element `across` of row `along`. Rows have the given

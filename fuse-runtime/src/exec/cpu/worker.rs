@@ -4,6 +4,7 @@ use super::access::Access;
 use super::launch::Launch;
 use super::moves::{COLUMNS, gather, gather_columns, pitch, scatter};
 use super::strided::Strided;
+use crate::reduce::comes_next;
 use crate::rt::{DynBody, Indexed, Ins, LeafRun, Outs, StageRun, StoreRun, Summed};
 use fuse_compiler::plan::{Kind, Level};
 use fuse_compiler::types::DType;
@@ -97,6 +98,7 @@ impl<'a> Worker<'a> {
             let store = self.store(k, row, start, len);
             self.stores.push(store);
         }
+        comes_next(self.row_behind(row));
         let facts = self.launch.facts;
         // SAFETY: leaves point at `len` values in tensors that the launch holds or in the scratch, and nothing writes to
         // them: stores that share storage with a leaf go to the scratch first.
@@ -108,6 +110,14 @@ impl<'a> Worker<'a> {
         let mut outs = unsafe { Outs::new(len, row, &mut self.stores, self.stages, facts.faults) };
         self.body.run_widest(&ins, &mut outs);
         self.flush(row, start, len);
+    }
+
+    /// Where the row behind a long one begins, and the bytes of an element, if it is read where it lies.
+    fn row_behind(&self, row: usize) -> Option<(*const u8, usize)> {
+        let is_followed = self.launch.kind == Kind::Row && row + 1 < self.launch.walk.rows;
+        let read = |leaf: &&Access| leaf.level == Level::Elem && leaf.tensor.is_some() && leaf.indexed.is_none();
+        let leaf = self.launch.leaves.iter().find(read).filter(|leaf| is_followed && leaf.inner.is_dense())?;
+        Some((leaf.at(leaf.outer.offset(row + 1)).cast_const(), leaf.dtype.bytes()))
     }
 
     /// Runs a column whose reductions are known, over none of its points.
