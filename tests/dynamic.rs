@@ -7,16 +7,10 @@ mod block;
 mod common;
 
 use block::Block;
+use common::turn;
 use fuse_runtime::prelude::*;
 use fuse_runtime::rt::recorder;
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// The recorder counts for the whole process, so tests that count take turns.
-fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// How many programs calls would compile, and how many kernels they launch.
 fn compiled(calls: impl FnOnce(Device)) -> (usize, usize) {

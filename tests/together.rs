@@ -2,11 +2,10 @@
 
 mod common;
 
-use common::device;
+use common::{device, turn};
 use fuse_runtime::prelude::*;
 use fuse_runtime::rt::recorder;
 use half::bf16;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[compile(fullgraph)]
 fn gated<T: Float>(
@@ -54,12 +53,6 @@ fn normed<T: Float>(
 }
 
 type Parts = (Tensor<f32, 1>, Tensor<f32, 2>, Tensor<f32, 1>, Tensor<f32, 3>);
-
-/// The recorder notes for the whole process, so tests that look at it take turns.
-fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The kernels that a call launches on a device that only notes them.
 fn launches_of<R>(call: impl FnOnce() -> R) -> Vec<String> {

@@ -2,15 +2,8 @@
 
 mod common;
 
-use common::device;
+use common::{device, turn};
 use fuse_runtime::prelude::*;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// On a GPU a fault is found by the first thread that reads something later, so tests take turns.
-fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn row(values: &[f32]) -> Tensor<f32, 1> {
     Tensor::from_slice(values, [values.len()], device())

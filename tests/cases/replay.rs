@@ -1,9 +1,9 @@
 //! Calls whose launches are replayed as a CUDA graph on a GPU; elsewhere they run as any call.
 
 use crate::cases::*;
+use crate::common::turn;
 use fuse_runtime::Generator;
 use fuse_runtime::rt::recorder::{self, Launch};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -222,12 +222,6 @@ fn a_loop_on_the_device_is_that_of_the_host() {
         let near = |(got, want): (f32, f32)| (got - want).abs() <= 1e-4 * want.abs().max(1e-3);
         assert!(got.to_vec().into_iter().zip(want.to_vec()).all(near), "up to {limit}");
     }
-}
-
-/// The recorder notes for the whole process, so tests that look at it take turns.
-fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[test]

@@ -20,6 +20,7 @@ pub use values::{raw_of, value_of};
 
 use fuse_runtime::Device;
 use fuse_runtime::rt::recorder;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The device under test: `FUSE_DEVICE`, or the processor. `FUSE_DEVICE=recorder` takes launches and runs nothing, so that no
 /// result is right, but what would be compiled can be counted.
@@ -29,6 +30,13 @@ pub fn device() -> Device {
         Ok(name) => name.parse().expect("FUSE_DEVICE names a device of this machine"),
         Err(_) => Device::cpu(),
     }
+}
+
+/// The turn of a test that looks at what is one for the whole process: what the recorder notes, and the fault that a GPU tells the
+/// first thread that reads.
+pub fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The seeds a suite goes through: `FUSE_SEEDS` of them, or what is quick enough for every run, and of these, with

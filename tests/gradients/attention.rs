@@ -1,6 +1,6 @@
 //! Attention of layers that a tape walks back over: nothing of queries by keys is kept for that, and on a GPU none is made.
 
-use crate::common::device;
+use crate::common::{device, turn};
 use fuse_runtime::prelude::*;
 use fuse_runtime::{Generator, rt::recorder};
 
@@ -103,6 +103,7 @@ fn a_spread_cotangent_has_the_gradients_of_the_original() {
 /// Where the kernels run is recorded: forward one, back four, among which one draws.
 #[test]
 fn a_tape_launches_kernels_of_attention() {
+    let _turn = turn();
     let heads = heads::<bf16>(recorder::device(), [2, 3, 128, 64]);
     recorder::launches();
     let [q, k, v] = &heads;

@@ -1,6 +1,6 @@
 //! Gradients across graph breaks: every graph is walked back over by its compiled backward graph.
 
-use crate::common::{check, device};
+use crate::common::{check, device, turn};
 use fuse_runtime::prelude::*;
 use fuse_runtime::rt::recorder;
 
@@ -172,6 +172,7 @@ fn what_walks_back_was_compiled_and_is_told() {
     assert!(text.contains("keeps the argument `x`"), "{text}");
     let tells_bytes = |line: &str| line.starts_with("  keeps `") && line.ends_with("bytes");
     assert!(text.lines().any(tells_bytes) && text.contains("computes again"), "{text}");
+    let _turn = turn();
     let d = recorder::device();
     let (x, w, b) = (Tensor::ones([5, 4], d), Tensor::ones([4, 4], d), Tensor::ones([4], d));
     recorder::launches();

@@ -1,6 +1,6 @@
 //! Models in plain Rust whose layers are compiled: a tape walks back over each layer by its compiled backward graph.
 
-use crate::common::{check, device};
+use crate::common::{check, device, turn};
 use fuse_runtime::prelude::*;
 use fuse_runtime::{Generator, rt::recorder};
 
@@ -82,6 +82,7 @@ fn a_layer_is_differentiated_twice() {
 
 #[test]
 fn a_tape_launches_the_graphs_of_layers() {
+    let _turn = turn();
     let model = Model::new(recorder::device());
     recorder::launches();
     model.gradients(layer, loss, true);

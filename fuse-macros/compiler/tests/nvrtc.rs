@@ -460,6 +460,9 @@ fn numbered(text: &str) -> String {
 
 type Program = *mut c_void;
 
+/// The first version of NVRTC that can leave out most of what its optimiser does.
+const KNOWS_FAST: (c_int, c_int) = (12, 9);
+
 /// The part of NVRTC that compiles.
 struct Nvrtc {
     library: libloading::Library,
@@ -477,6 +480,17 @@ impl Nvrtc {
             .map(|library| Nvrtc { library })
     }
 
+    fn version(&self) -> (c_int, c_int) {
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: the signature is that of nvrtc.h, and both pointers live through the call.
+        unsafe {
+            type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
+            let version: libloading::Symbol<'_, Version> = self.library.get(b"nvrtcVersion").expect("NVRTC has it");
+            assert_eq!(version(&mut major, &mut minor), 0, "NVRTC knows its version");
+        }
+        (major, minor)
+    }
+
     fn compile(&self, text: &str, defines: &[String], arch: &str) -> Result<(), String> {
         let source = CString::new(text).expect("generated text has no NUL");
         let mut options = vec![
@@ -485,6 +499,10 @@ impl Nvrtc {
             "-fmad=false".into(),
             "-default-device".into(),
         ];
+        if arch.starts_with("compute_") && self.version() >= KNOWS_FAST {
+            // What the optimiser would make of it is not looked at.
+            options.push("--Ofast-compile=max".into());
+        }
         options.extend(defines.iter().map(|d| format!("-D{d}")));
         let options: Vec<CString> =
             options.into_iter().map(|o| CString::new(o).expect("options have no NUL")).collect();
