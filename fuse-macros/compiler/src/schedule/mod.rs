@@ -19,6 +19,7 @@ mod products;
 mod prune;
 mod sink;
 mod small;
+mod sooner;
 mod spill;
 #[cfg(test)]
 mod tests;
@@ -46,7 +47,7 @@ pub fn run(graph: &Graph, options: Options) -> Plan {
     let graph = prepare::run(graph.clone());
     let groups = groups::Groups::build(&graph);
     let (plan, joined) = lower::run(&groups);
-    let plan = together::run(plan);
+    let plan = together::run(sooner::run(plan));
     let plan = sink::run(plan, &joined);
     let plan = products::gather(plan);
     let plan = names::run(plan);

@@ -304,6 +304,27 @@ fn no_map_writes_over_what_one_beside_it_reads() {
     assert!(stores.into_iter().all(|store| plan.bufs[store.to.buf.0 as usize].donor.is_none()));
 }
 
+/// The gradients of a product behind an activation: that of the weight is the last to read what was kept for it.
+#[test]
+fn a_product_that_frees_memory_runs_before_one_that_takes_it() {
+    let plan = plan(|g| {
+        let [x, up, down, slope] = ["x", "up", "down", "slope"].map(|name| g.input(name, F32, 2));
+        let product = op(g, "matmul", &[x, up]);
+        let hidden = op(g, "relu", &[product]);
+        let out = op(g, "matmul", &[hidden, down]);
+        let [turned, hidden] = [down, hidden].map(|x| op(g, "t", &[x]));
+        let of_hidden = op(g, "matmul", &[slope, turned]);
+        let of_down = op(g, "matmul", &[hidden, slope]);
+        let bent = op(g, "tanh", &[of_hidden]);
+        let of_up = op(g, "matmul", &[bent, up]);
+        vec![out, of_up, of_down]
+    });
+    let all = steps(&plan);
+    let taken = all.iter().position(|step| step.contains("tanh")).expect("the gradient of `hidden` goes through tanh");
+    let freed = plan.bufs[plan.outs[2].buf.0 as usize].live.0 as usize;
+    assert_eq!(freed + 1, taken, "{all:?}");
+}
+
 #[test]
 fn a_half_product_rounds_before_its_bias() {
     let plan = plan(|g| {
