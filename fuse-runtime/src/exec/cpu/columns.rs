@@ -24,9 +24,9 @@ const FINISHED: usize = 128;
 /// Sums up the columns of a launch and finishes them, if they lie side by side; `false` if nothing was done.
 pub(super) fn drive_columns(launch: &Launch<'_>, body: &dyn DynBody, stages: Stages<'_>) -> bool {
     let Some(tiling) = Tiling::of(launch, body) else { return false };
-    let memory: Vec<Vec<Line>> =
-        launch.sums.iter().map(|sum| lines(tiling.chunks * tiling.columns * sum.dtype.bytes())).collect();
-    let parts: Vec<Part> = memory.iter().map(|lines| Part(lines.as_ptr().cast_mut().cast())).collect();
+    let room = |sum: &Columns| lines(tiling.chunks * tiling.columns * sum.dtype.bytes());
+    let mut memory: Vec<Vec<Line>> = launch.sums.iter().map(room).collect();
+    let parts: Vec<Part> = memory.iter_mut().map(|lines| Part(lines.as_mut_ptr().cast())).collect();
     let pieces = tiling.chunks * tiling.strips();
     share(pieces, 1, || Strip::new(launch, body, tiling), |strip, piece| strip.run(piece, &parts));
     let finished = tiling.columns.div_ceil(FINISHED);
