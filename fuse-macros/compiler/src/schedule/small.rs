@@ -31,7 +31,7 @@ fn count(plan: &Plan, first: usize) -> usize {
     count
 }
 
-/// Whether a map may run beside so many before it.
+/// Whether a kernel may run beside so many before it.
 fn joins(plan: &Plan, first: usize, count: usize) -> bool {
     let step = plan.steps.get(first + count).and_then(Step::kernel);
     let Some(kernel) = step.filter(|kernel| may_share(kernel)) else { return false };

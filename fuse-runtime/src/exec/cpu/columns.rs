@@ -2,7 +2,7 @@
 //! chunks of rows of a strip of columns, whose sums stay in the first cache. The order of every sum is the canonical one.
 
 use super::access::Access;
-use super::kernel::Stages;
+use super::kernel::{PARALLEL, Stages};
 use super::launch::Launch;
 use super::moves::copy;
 use super::share::share;
@@ -28,11 +28,11 @@ pub(super) fn drive_columns(launch: &Launch<'_>, body: &dyn DynBody, stages: Sta
     let mut memory: Vec<Vec<Line>> = launch.sums.iter().map(room).collect();
     let parts: Vec<Part> = memory.iter_mut().map(|lines| Part(lines.as_mut_ptr().cast())).collect();
     let pieces = tiling.chunks * tiling.strips();
-    share(pieces, 1, || Strip::new(launch, body, tiling), |strip, piece| strip.run(piece, &parts));
+    share(pieces, tiling.bite(pieces), || Strip::new(launch, body, tiling), |strip, piece| strip.run(piece, &parts));
     let finished = tiling.columns.div_ceil(FINISHED);
     share(
         finished,
-        1,
+        tiling.bite(finished),
         || Worker::of_runs(0, launch, body, stages.get()),
         |worker, k| {
             let (first, end) = (k * FINISHED, tiling.columns.min((k + 1) * FINISHED));
@@ -66,6 +66,8 @@ struct Tiling {
     chunk: usize,
     /// Columns of a strip.
     width: usize,
+    /// Whether there is so little to do that one thread does it.
+    is_little: bool,
 }
 
 impl Tiling {
@@ -82,14 +84,21 @@ impl Tiling {
         let bytes: usize = launch.sums.iter().map(|sum| LANES * sum.dtype.bytes()).sum();
         let is_copied = launch.leaves.iter().any(|leaf| leaf.level == Level::Elem && !is_in_place(leaf));
         let most = (SUMS_BYTES / bytes.max(1)).min(if is_copied { COPIED } else { usize::MAX });
-        // Every thread has a few pieces to take.
-        let strips = columns.div_ceil(most).max((4 * rayon::current_num_threads()).div_ceil(chunks));
+        let is_little = rows * columns * launch.walk.weight < PARALLEL;
+        // Else every thread has a few pieces to take.
+        let pieces = if is_little { 1 } else { 4 * rayon::current_num_threads() };
+        let strips = columns.div_ceil(most).max(pieces.div_ceil(chunks));
         let width = columns.div_ceil(strips).next_multiple_of(FEWEST / 3).min(columns);
-        Some(Tiling { columns, rows, chunks, chunk, width })
+        Some(Tiling { columns, rows, chunks, chunk, width, is_little })
     }
 
     fn strips(self) -> usize {
         self.columns.div_ceil(self.width)
+    }
+
+    /// How many of some pieces a thread takes at once.
+    fn bite(self, pieces: usize) -> usize {
+        if self.is_little { pieces } else { 1 }
     }
 
     /// Joins the chunks of some columns.

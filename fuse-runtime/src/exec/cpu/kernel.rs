@@ -17,7 +17,7 @@ use fuse_compiler::types::DType;
 /// Points of a run of a `Map` kernel: a few operands of this length fit into the first cache together.
 pub(super) const RUN: usize = 2048;
 /// A launch with less than this to do stays on the calling thread, in points of a kernel without heavy functions.
-const PARALLEL: usize = 1 << 15;
+pub(super) const PARALLEL: usize = 1 << 15;
 /// Parts of runs hold at least this many points, so that vectors are full.
 const LEAST_RUN: usize = 64;
 
