@@ -1,6 +1,7 @@
 //! The row that comes next, which is sent for while a long one is summed up: memory works while the processor does, and the next
 //! row's first walk finds it in the second cache.
 
+use super::sums::BLOCK;
 use std::cell::Cell;
 
 /// Bytes that come from memory at a time.
@@ -9,6 +10,12 @@ const LINE: usize = 64;
 thread_local! {
     /// Where this thread's next row begins, and the bytes of an element; 0 if there is none.
     static NEXT: Cell<(*const u8, usize)> = const { Cell::new((std::ptr::null(), 0)) };
+}
+
+/// Whether a row is so long that the next one is sent for.
+#[inline(always)]
+pub(crate) fn is_long(len: usize) -> bool {
+    len > BLOCK
 }
 
 /// Says where this thread's next row begins, of so many bytes an element, or that there is none.

@@ -1,12 +1,9 @@
 //! Column order for many neighbouring columns at a time: the same sums as [`column_sum`](super::column_sum) makes of each.
 
-use super::sums::{Accumulate, COLUMN_LANES, SUB_BLOCK};
+use super::sums::{Accumulate, COLUMN_LANES};
 use crate::rt::vectorised;
 use fuse_compiler::op::Reduction;
 use fuse_compiler::types::DType;
-
-/// Rows of a column that are added together before the next ones.
-pub(crate) const ROWS: usize = SUB_BLOCK;
 
 /// What columns are reduced to.
 #[derive(Clone, Copy)]
@@ -33,13 +30,6 @@ macro_rules! typed {
 }
 
 impl Columns {
-    /// How many chunks of rows a column of so many is cut into, and the rows of each.
-    pub fn chunks(rows: usize) -> (usize, usize) {
-        let chunk =
-            rows.div_ceil(rows.div_ceil(SUB_BLOCK).clamp(1, SUB_BLOCK)).next_multiple_of(SUB_BLOCK).max(SUB_BLOCK);
-        (rows.div_ceil(chunk).max(1), chunk)
-    }
-
     /// Makes accumulators neutral.
     ///
     /// # Safety

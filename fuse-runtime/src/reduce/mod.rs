@@ -9,10 +9,11 @@ mod columns;
 mod extremes;
 mod sums;
 
-pub(crate) use ahead::{comes_next, prefetch};
-pub(crate) use columns::{Columns, ROWS};
+pub(crate) use ahead::{comes_next, is_long, prefetch};
+pub(crate) use columns::Columns;
 pub use extremes::{Ordered, argmax, argmin, max, min};
 pub use sums::{Accumulate, column_prod, column_sum, row_prod, row_sum};
+pub(crate) use sums::{COLUMN_LANES, SUB_BLOCK, column_chunks};
 
 #[cfg(test)]
 mod tests;

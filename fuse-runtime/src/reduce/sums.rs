@@ -1,6 +1,6 @@
 //! Sums and products.
 
-use super::ahead::send_for;
+use super::ahead::{is_long, send_for};
 use crate::math::Number;
 use crate::rt::vectorised;
 use rayon::prelude::*;
@@ -32,9 +32,9 @@ const LANES: usize = 1024;
 /// Elements of a row between which the next row is sent for.
 const PIECE: usize = 128;
 /// Rows of a column that are added together before the next ones.
-pub(super) const SUB_BLOCK: usize = 256;
+pub(crate) const SUB_BLOCK: usize = 256;
 /// Virtual lanes of a column.
-pub(super) const COLUMN_LANES: usize = 8;
+pub(crate) const COLUMN_LANES: usize = 8;
 /// Rows this long are worth several threads.
 pub(super) const PARALLEL: usize = 1 << 18;
 
@@ -134,7 +134,7 @@ fn row_block<A: Accumulate>(
         // In pieces of a few vectors, between which memory has something to do.
         for (piece, lanes) in lanes[..width].chunks_mut(PIECE).enumerate() {
             let at = at + piece * PIECE;
-            if n > BLOCK {
+            if is_long(n) {
                 send_for(at, lanes.len());
             }
             for (l, lane) in lanes.iter_mut().enumerate() {
@@ -171,8 +171,7 @@ fn column<A: Accumulate>(n: usize, identity: A, combine: impl Fn(A, A) -> A + Co
     if n <= SUB_BLOCK {
         return sub_block(0, n, n, identity, combine, &value);
     }
-    let chunk = n.div_ceil(n.div_ceil(SUB_BLOCK).min(SUB_BLOCK)).next_multiple_of(SUB_BLOCK);
-    let chunks = n.div_ceil(chunk);
+    let (chunks, chunk) = column_chunks(n);
     let mut values = [identity; SUB_BLOCK];
     for (c, slot) in values[..chunks].iter_mut().enumerate() {
         let (start, end) = (c * chunk, ((c + 1) * chunk).min(n));
@@ -185,6 +184,12 @@ fn column<A: Accumulate>(n: usize, identity: A, combine: impl Fn(A, A) -> A + Co
         *slot = sum;
     }
     sub_block(0, chunks, chunks, identity, combine, &|c| values[c])
+}
+
+/// How many chunks a column of so many rows is cut into, of which there is one at least, and the rows of each.
+pub(crate) fn column_chunks(n: usize) -> (usize, usize) {
+    let chunk = n.max(1).div_ceil(n.div_ceil(SUB_BLOCK).clamp(1, SUB_BLOCK)).next_multiple_of(SUB_BLOCK);
+    (n.div_ceil(chunk).max(1), chunk)
 }
 
 /// The rows `start..end` of `n` over eight lanes, at most [`SUB_BLOCK`] of them.

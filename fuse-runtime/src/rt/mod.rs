@@ -39,7 +39,7 @@ pub use outs::Outs;
 pub use report::{explanation, tell_breaks};
 pub use scalar::{Scalar, scalar};
 pub use segment::{Config, Inputs, Segment};
-pub(crate) use sums::{LANES, SumsOf};
+pub(crate) use sums::SumsOf;
 pub use sums::{Lanes, Sums};
 
 pub(crate) use indexed::Indexed;

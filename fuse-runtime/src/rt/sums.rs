@@ -2,13 +2,11 @@
 
 use super::ins::wrong_access;
 use crate::dtype::Element;
+use crate::reduce::COLUMN_LANES as LANES;
 use fuse_compiler::types::DType;
 use std::marker::PhantomData;
 
-/// Rows that are so many apart go to the same sum.
-pub(crate) const LANES: usize = 8;
-
-/// The sums of one reduction: `LANES` rows of as many as there are columns.
+/// The sums of one reduction: a row for each lane, of as many as there are columns.
 #[derive(Clone, Copy)]
 pub(crate) struct SumsOf {
     /// The first sum of the first row.

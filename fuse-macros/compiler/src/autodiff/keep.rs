@@ -75,9 +75,6 @@ fn read(graph: &Graph, joint: &Graph) -> BTreeSet<Val> {
     read
 }
 
-/// Extents that are not known are taken to be this.
-const EXTENT: i64 = 256;
-
 /// The bytes that keeping a value takes; nothing for what is there anyhow.
 fn cost(graph: &Graph, val: Val) -> u64 {
     if graph.inputs.contains(&val) || graph.outs.contains(&val) {
@@ -86,8 +83,7 @@ fn cost(graph: &Graph, val: Val) -> u64 {
     let ty = &graph.nodes[val.node as usize].outs[val.out as usize];
     // A generic float counts as one of single precision.
     let bytes = ty.dtype.bytes().max(if ty.dtype.is_float() { 2 } else { 1 });
-    let numel: u64 = ty.dims.iter().map(|dim| dim.eval(&|_| EXTENT).max(1) as u64).product();
-    numel * bytes as u64
+    ty.likely_numel() as u64 * bytes as u64
 }
 
 /// Whether a node may be computed again.

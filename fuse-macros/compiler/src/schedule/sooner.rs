@@ -6,9 +6,6 @@
 use super::buffers::{are_independent, touched, written};
 use crate::plan::{BufClass, BufId, Plan, Step};
 
-/// Extents that are open count as so many.
-const EXTENT: i64 = 256;
-
 /// Changes the order of neighbouring products until none of them frees memory behind one that takes it.
 pub fn run(mut plan: Plan) -> Plan {
     // Each round brings a product one step further, at least.
@@ -34,7 +31,7 @@ fn comes_sooner(plan: &Plan, step: usize) -> bool {
 fn balance(plan: &Plan, step: usize, kept: &[BufId]) -> i64 {
     let bytes = |buf: &BufId| {
         let ty = &plan.bufs[buf.0 as usize].ty;
-        ty.numel().eval(&|_| EXTENT) * ty.dtype.compute().bytes().max(1) as i64
+        ty.likely_numel() * ty.dtype.compute().bytes().max(1) as i64
     };
     let behind = |buf: &BufId| plan.steps[step + 1..].iter().any(|later| touched(later).contains(buf));
     let is_freed = |buf: &BufId| {

@@ -37,6 +37,11 @@ impl Ty {
         self.dims.iter().cloned().fold(Dim::Const(1), Dim::mul)
     }
 
+    /// How many elements there are where every extent that is open is taken to be 256: enough to compare sizes by.
+    pub fn likely_numel(&self) -> i64 {
+        self.dims.iter().map(|dim| dim.eval(&|_| 256).max(1)).product()
+    }
+
     /// The same extents with another element type.
     pub fn with_dtype(&self, dtype: DType) -> Self {
         Ty { dtype, dims: self.dims.clone() }

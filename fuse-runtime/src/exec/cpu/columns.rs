@@ -7,8 +7,8 @@ use super::launch::Launch;
 use super::moves::copy;
 use super::share::share;
 use super::worker::{Line, Worker, fill_positions};
-use crate::reduce::{Columns, ROWS};
-use crate::rt::{DynBody, Ins, LANES, LeafRun, Summed, Sums, SumsOf};
+use crate::reduce::{COLUMN_LANES as LANES, Columns, SUB_BLOCK as ROWS, column_chunks};
+use crate::rt::{DynBody, Ins, LeafRun, Summed, Sums, SumsOf};
 use fuse_compiler::plan::Level;
 use fuse_compiler::types::DType;
 
@@ -80,7 +80,7 @@ impl Tiling {
         {
             return None;
         }
-        let (chunks, chunk) = Columns::chunks(rows);
+        let (chunks, chunk) = column_chunks(rows);
         let bytes: usize = launch.sums.iter().map(|sum| LANES * sum.dtype.bytes()).sum();
         let is_copied = launch.leaves.iter().any(|leaf| leaf.level == Level::Elem && !is_in_place(leaf));
         let most = (SUMS_BYTES / bytes.max(1)).min(if is_copied { COPIED } else { usize::MAX });

@@ -4,7 +4,7 @@ use super::access::Access;
 use super::launch::Launch;
 use super::moves::{COLUMNS, gather, gather_columns, pitch, scatter};
 use super::strided::Strided;
-use crate::reduce::comes_next;
+use crate::reduce::{self, comes_next};
 use crate::rt::{DynBody, Indexed, Ins, LeafRun, Outs, StageRun, StoreRun, Summed};
 use fuse_compiler::plan::{Kind, Level};
 use fuse_compiler::types::DType;
@@ -98,7 +98,6 @@ impl<'a> Worker<'a> {
             let store = self.store(k, row, start, len);
             self.stores.push(store);
         }
-        comes_next(self.row_behind(row));
         let facts = self.launch.facts;
         // SAFETY: leaves point at `len` values in tensors that the launch holds or in the scratch, and nothing writes to
         // them: stores that share storage with a leaf go to the scratch first.
@@ -112,9 +111,9 @@ impl<'a> Worker<'a> {
         self.flush(row, start, len);
     }
 
-    /// Where the row behind a long one begins, and the bytes of an element, if it is read where it lies.
+    /// Where the row behind one begins, and the bytes of an element, if it is read where it lies.
     fn row_behind(&self, row: usize) -> Option<(*const u8, usize)> {
-        let is_followed = self.launch.kind == Kind::Row && row + 1 < self.launch.walk.rows;
+        let is_followed = row + 1 < self.launch.walk.rows;
         let read = |leaf: &&Access| leaf.level == Level::Elem && leaf.tensor.is_some() && leaf.indexed.is_none();
         let leaf = self.launch.leaves.iter().find(read).filter(|leaf| is_followed && leaf.inner.is_dense())?;
         Some((leaf.at(leaf.outer.offset(row + 1)).cast_const(), leaf.dtype.bytes()))
@@ -206,11 +205,18 @@ impl<'a> Worker<'a> {
 
     /// Runs whole rows `rows.start..rows.end`, in tiles where columns are copied together.
     pub fn run_rows(&mut self, rows: std::ops::Range<usize>) {
+        let is_long = self.launch.kind == Kind::Row && reduce::is_long(self.launch.walk.points);
         for first in rows.clone().step_by(self.tile) {
             self.tiled = (first, self.tile.min(rows.end - first));
             for row in first..first + self.tiled.1 {
+                if is_long {
+                    comes_next(self.row_behind(row));
+                }
                 self.run(row, 0, self.launch.walk.points);
             }
+        }
+        if is_long {
+            comes_next(None);
         }
     }
 
