@@ -2470,6 +2470,32 @@ template <int N, bool CAUSAL, bool PLAIN, bool PLAIN_WEIGHT, bool TURNED> struct
         }
     }
 };
+
+// The sum of O dO along a row, by the four threads that have it.
+template <int DV, class T> static __device__ __forceinline__ float fuse_inner(const T* o, const T* d_o, int columns)
+{
+    float sum = 0.0f;
+#pragma unroll
+    for (int c = 0; c < DV; c += 32) {
+        const int at = c + threadIdx.x % 4 * 8;
+        if (at >= columns) break;
+        const uint4 x = *(const uint4*)(o + at), y = *(const uint4*)(d_o + at);
+#pragma unroll
+        for (int k = 0; k < 8; ++k) sum = __fmaf_rn(fuse_to_compute(((const T*)&x)[k]), fuse_to_compute(((const T*)&y)[k]), sum);
+    }
+#pragma unroll
+    for (int stride = 1; stride < 4; stride *= 2) sum += __shfl_xor_sync(~0u, sum, stride);
+    return sum;
+}
+
+// Copies a number of each of the TM rows, by a warpgroup: by those of its threads that come behind so many.
+template <int TM> static __device__ __forceinline__ void fuse_copy_numbers(unsigned to, const float* from, int rows, int threads_before)
+{
+#pragma unroll
+    for (int row = threadIdx.x - threads_before; row < TM; row += 128)
+        if (row >= 0) asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+                                   :: "r"(to + row * 4), "l"(from + (row < rows ? row : 0)), "r"(row < rows ? 4 : 0) : "memory");
+}
 #endif
 
 #if defined(HEAD_KEYS)
@@ -2924,23 +2950,6 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
         static constexpr int first = 0;
     };
 
-    // The sum of O dO along a row, by the four threads that have it.
-    static __device__ __forceinline__ float inner(const T* o, const T* d_o, int columns)
-    {
-        float sum = 0.0f;
-#pragma unroll
-        for (int c = 0; c < DV; c += 32) {
-            const int at = c + threadIdx.x % 4 * 8;
-            if (at >= columns) break;
-            const uint4 x = *(const uint4*)(o + at), y = *(const uint4*)(d_o + at);
-#pragma unroll
-            for (int k = 0; k < 8; ++k) sum = __fmaf_rn(fuse_to_compute(((const T*)&x)[k]), fuse_to_compute(((const T*)&y)[k]), sum);
-        }
-#pragma unroll
-        for (int stride = 1; stride < 4; stride *= 2) sum += __shfl_xor_sync(~0u, sum, stride);
-        return sum;
-    }
-
     template <class SCORE, class OF_WEIGHT, class OF_SCORE>
     static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, fuse_matrices<T> o, fuse_matrices<T> d_o,
                                                const float* logs, float* inners, TO* to, const fuse_heads& to_strides,
@@ -3004,7 +3013,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
                 for (int r = 0; r < 2; ++r) {
                     const int row = min(m + 8 * r, (int)shape.m - 1);
                     line_log[r] = logs[before + row];
-                    line_inner[r] = inner(tile.in(o.from, o.strides, row), tile.in(d_o.from, d_o.strides, row), (int)shape.columns);
+                    line_inner[r] = fuse_inner<DV>(tile.in(o.from, o.strides, row), tile.in(d_o.from, d_o.strides, row), (int)shape.columns);
                     if (lane % 4 == 0 && m + 8 * r < (int)shape.m) inners[before + row] = line_inner[r];
                 }
                 fuse_products_wait<1>();
@@ -3077,15 +3086,6 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
         }
     };
 
-    // Copies a number of each of the TM rows.
-    static __device__ __forceinline__ void copy_numbers(unsigned to, const float* from, int rows, int threads_before)
-    {
-#pragma unroll
-        for (int row = threadIdx.x - threads_before; row < TM; row += 128)
-            if (row >= 0) asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
-                                       :: "r"(to + row * 4), "l"(from + (row < rows ? row : 0)), "r"(row < rows ? 4 : 0) : "memory");
-    }
-
     template <class SCORE, class WEIGHT, class OF_WEIGHT, class OF_SCORE>
     static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, fuse_matrices<T> d_o, const float* logs,
                                                const float* inners, TO* to_k, const fuse_heads& to_k_strides, TO* to_v,
@@ -3112,8 +3112,8 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                 const unsigned numbers = room + ROWS_AT + stage * ROW_BYTES;
                 fuse_copy_rows<TM, D>(room + Q_AT + stage * Q_BYTES, tile.in(q.from, q.strides, m), q.strides.row, rows, (int)shape.depth);
                 fuse_copy_rows<TM, DV>(room + DO_AT + stage * DO_BYTES, tile.in(d_o.from, d_o.strides, m), d_o.strides.row, rows, (int)shape.columns);
-                copy_numbers(numbers, logs + before, rows, 0);
-                copy_numbers(numbers + TM * 4, inners + before, rows, TM % 128);
+                fuse_copy_numbers<TM>(numbers, logs + before, rows, 0);
+                fuse_copy_numbers<TM>(numbers + TM * 4, inners + before, rows, TM % 128);
             });
         } else {
             if (GROUPS == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");

@@ -87,8 +87,9 @@ const HELPERS: &[Helper] = helpers! {
     "heads": "fuse_heads" "fuse_attention_shape" "fuse_query_tile" "fuse_rows_before" "fuse_put_log";
     "head_rows": "fuse_head_row" "fuse_copy_rows" "fuse_left" "fuse_group_turns" "fuse_multiply_across" "fuse_narrow" "fuse_put_row";
     "drops": "fuse_dropped" "fuse_kept" "fuse_is_kept" "fuse_draw_kept" "fuse_multipliers" "fuse_first_if_same";
+    "warp_rows": "fuse_square" "fuse_warp_left" "fuse_add_across";
     "attention_warps": "fuse_attention_warps";
-    "back_scores": "fuse_back_scores";
+    "back_scores": "fuse_back_scores" "fuse_inner" "fuse_copy_numbers";
     "attention": "fuse_attention";
     "attention_back": "fuse_attention_dq" "fuse_attention_dkv";
     "third_rows": "fuse_range" "fuse_third_right" "fuse_third_left" "fuse_third_product" "fuse_add_thirds_across" "fuse_split_step" "fuse_enlarge" "fuse_multiply_plainly" "fuse_add_plainly_across";

@@ -54,72 +54,6 @@ struct fuse_attention_warps {
         }
     }
 
-    // 16 by 16 elements of rows that lie as fuse_copy_rows left them, R of them and each W long: two of a thread in a register. `lane` is
-    // the row that the thread asks for, from the first on, and which half of the columns.
-    template <int R, int W, bool TURNED> static __device__ __forceinline__ void square(unsigned (&to)[4], unsigned rows, int row, int column)
-    {
-        constexpr int WIDE = fuse_head_row<W>::WIDTH;
-        const int lane = threadIdx.x % 32, own = row + lane % 16;
-        const unsigned at = rows + column / WIDE * (R * WIDE * 2) + own * (WIDE * 2) + fuse_place<WIDE>(own, column % WIDE / 8 + lane / 16) * 16;
-        if (TURNED)
-            asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
-        else
-            asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
-    }
-
-    // The scores of a warp: of its queries from `row` on, and its keys from `key` on.
-    static __device__ __forceinline__ void multiply(float (&s)[TILES][N / 2], unsigned queries, int row, unsigned keys, int key)
-    {
-#pragma unroll
-        for (int i = 0; i < TILES * N / 2; ++i) s[i / (N / 2)][i % (N / 2)] = 0.0f;
-#pragma unroll
-        for (int d = 0; d < D; d += 16) {
-            unsigned left[TILES][4];
-#pragma unroll
-            for (int t = 0; t < TILES; ++t) square<ROWS, D, false>(left[t], queries, row + 16 * t, d);
-#pragma unroll
-            for (int n = 0; n < N; n += 16) {
-                unsigned right[4];
-                square<TN, D, false>(right, keys, key + n, d);
-#pragma unroll
-                for (int t = 0; t < TILES; ++t)
-#pragma unroll
-                    for (int half = 0; half < 2; ++half) {
-                        float* const sums = s[t] + n / 2 + 4 * half;
-                        fuse_multiply_halves(T(), sums, sums + 2, left[t], right[half], right[half + 2]);
-                    }
-            }
-        }
-    }
-
-    // Adds up the values from `key` on, by the weights of a warp.
-    static __device__ __forceinline__ void multiply_across(float (&o)[TILES][DV / 2], const float (&s)[TILES][N / 2], unsigned values, int key)
-    {
-#pragma unroll
-        for (int n = 0; n < N; n += 16) {
-            unsigned left[TILES][4];
-#pragma unroll
-            for (int i = 0; i < TILES * 4; ++i) {
-                const float* const pair = s[i / 4] + n / 2 + 2 * (i % 4);
-                left[i / 4][i % 4] = fuse_element<T>::pair(pair[0], pair[1]);
-            }
-#pragma unroll
-            for (int d = 0; d < DV; d += 16) {
-                unsigned right[4];
-                square<TN, DV, true>(right, values, key + n, d);
-#pragma unroll
-                for (int t = 0; t < TILES; ++t)
-#pragma unroll
-                    for (int half = 0; half < 2; ++half) {
-                        float* const sums = o[t] + d / 2 + 4 * half;
-                        fuse_multiply_halves(T(), sums, sums + 2, left[t], right[2 * half], right[2 * half + 1]);
-                    }
-            }
-        }
-    }
-
     // The softmax of a thread's two rows of a tile as far as it has come, and by what the last larger score scales what was before it.
     struct Rows { float largest[2], sum[2], scale[2]; };
 
@@ -325,17 +259,21 @@ struct fuse_attention_warps {
         const auto place = [&](int i) { return Place(tile, min(tile.m + row + i * 8 + lane / 4, rows_of(shape) - 1), shape); };
         const Place two[2] = {place(0), place(1)};
         float o[TILES][DV / 2] = {};
+        fuse_warp_left<T, ROWS, D, TILES, false> queries;
+        queries.take(room, row);
         const auto step = [&](auto edge, int block) {
             float s[TILES][N / 2];
-            multiply(s, room, row, take(), key);
+            unsigned p[TILES][N / 4];
+            queries.template multiply<TN>(s, take(), key);
 #pragma unroll
             for (int t = 0; t < TILES; ++t) {
                 const Place places[2] = {FEW ? two[0] : place(2 * t), FEW ? two[1] : place(2 * t + 1)};
                 soften<decltype(edge)::value>(s[t], rows[t], tile, places, block * TN + key + lane % 4 * 2, shape, to_exp2, score, weight);
 #pragma unroll
                 for (int i = 0; i < DV / 2; ++i) o[t][i] *= rows[t].scale[i / 2 % 2];
+                fuse_narrow<T>(p[t], s[t]);
             }
-            multiply_across(o, s, take(), key);
+            fuse_add_across<T, TN, DV>(o, p, take(), key, 0);
         };
         int block = last - 1;
         for (; block >= first; --block) {

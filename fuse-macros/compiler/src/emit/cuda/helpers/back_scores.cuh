@@ -81,4 +81,30 @@ template <int N, bool CAUSAL, bool PLAIN, bool PLAIN_WEIGHT, bool TURNED> struct
         }
     }
 };
+
+// The sum of O dO along a row, by the four threads that have it.
+template <int DV, class T> static __device__ __forceinline__ float fuse_inner(const T* o, const T* d_o, int columns)
+{
+    float sum = 0.0f;
+#pragma unroll
+    for (int c = 0; c < DV; c += 32) {
+        const int at = c + threadIdx.x % 4 * 8;
+        if (at >= columns) break;
+        const uint4 x = *(const uint4*)(o + at), y = *(const uint4*)(d_o + at);
+#pragma unroll
+        for (int k = 0; k < 8; ++k) sum = __fmaf_rn(fuse_to_compute(((const T*)&x)[k]), fuse_to_compute(((const T*)&y)[k]), sum);
+    }
+#pragma unroll
+    for (int stride = 1; stride < 4; stride *= 2) sum += __shfl_xor_sync(~0u, sum, stride);
+    return sum;
+}
+
+// Copies a number of each of the TM rows, by a warpgroup: by those of its threads that come behind so many.
+template <int TM> static __device__ __forceinline__ void fuse_copy_numbers(unsigned to, const float* from, int rows, int threads_before)
+{
+#pragma unroll
+    for (int row = threadIdx.x - threads_before; row < TM; row += 128)
+        if (row >= 0) asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+                                   :: "r"(to + row * 4), "l"(from + (row < rows ? row : 0)), "r"(row < rows ? 4 : 0) : "memory");
+}
 #endif
