@@ -278,8 +278,13 @@ const FLOATS: [(u32, u32, u32, u32); 3] = [(64, 64, 2, 64), (128, 128, 2, 64), (
 const BACK: [(u32, u32, u32, u32); 3] = FLOATS;
 const FLOATS_BACK: [(u32, u32, u32, u32); 2] = [(64, 32, 2, 64), (96, 128, 1, 64)];
 
-/// The same of attention by warps: elements of a row of keys and of values, queries of a tile, keys of a block, pieces.
+/// The same of attention by warps: elements of a row of keys and of values, rows of a tile and of what goes past it, pieces. With a way
+/// back there are no small tiles.
 const WARPS: [(u32, u32, u32, u32, u32); 3] = [(64, 64, 16, 64, 4), (96, 32, 128, 64, 2), (256, 160, 64, 32, 2)];
+const WARPS_OF_QUERIES: [(u32, u32, u32, u32, u32); 3] =
+    [(64, 64, 64, 64, 2), (96, 128, 64, 32, 2), (256, 160, 64, 16, 2)];
+const WARPS_OF_KEYS: [(u32, u32, u32, u32, u32); 3] =
+    [(64, 64, 64, 64, 2), (128, 96, 64, 16, 2), (256, 160, 32, 32, 2)];
 
 /// Every number of groups, and heads of every way of padding.
 fn attentions(plan: &Plan, fused: &Fused, part: Part) -> Vec<Variant> {
@@ -296,9 +301,10 @@ fn attentions(plan: &Plan, fused: &Fused, part: Part) -> Vec<Variant> {
     let of = |&(depth, columns, groups, keys): &(u32, u32, u32, u32)| {
         with(Walk::Attention { part, depth, columns, groups, keys, is_causal: true }, groups == 1)
     };
-    let by_warps = WARPS.map(|(depth, columns, rows, keys, pieces)| {
-        with(Walk::Warps { depth, columns, rows, keys, pieces, is_causal: true }, rows == 64)
-    });
+    let keeps = fused.back.is_some();
+    let of_warps = |&(depth, columns, rows, keys, pieces): &(u32, u32, u32, u32, u32)| {
+        with(Walk::Warps { part, depth, columns, rows, keys, pieces, is_causal: true, keeps }, rows == 64)
+    };
     let (.., values) = fused.steps.steps(plan);
     let all: Vec<_> = match values.dtype {
         _ if part == Part::Drops => vec![&(0, 0, 1, 0)],
@@ -309,8 +315,16 @@ fn attentions(plan: &Plan, fused: &Fused, part: Part) -> Vec<Variant> {
         DType::Param(_) => HALVES.iter().chain(&FLOATS).collect(),
         _ => HALVES.iter().collect(),
     };
-    let has_warps = part == Part::Forward && fused.back.is_none() && values.dtype != DType::F32;
-    all.into_iter().map(of).chain(by_warps.into_iter().filter(|_| has_warps)).collect()
+    let by_warps = match part {
+        _ if values.dtype == DType::F32 => &[][..],
+        Part::Drops => &[],
+        Part::Forward => &WARPS[usize::from(keeps)..],
+        // Generic ones are compiled where they are of halves alone.
+        _ if values.dtype.is_generic() => &[],
+        Part::Queries => &WARPS_OF_QUERIES,
+        Part::Keys => &WARPS_OF_KEYS,
+    };
+    all.into_iter().map(of).chain(by_warps.iter().map(of_warps)).collect()
 }
 
 /// Dense and strided, narrow and wide, and every way of walking rows.

@@ -2147,8 +2147,8 @@ template <int N, bool TURNED, class WEIGHT> struct fuse_multipliers {
 // What is kept is looked up before it is needed, one bit a place: four neighbours along a row share a draw, so each of the threads
 // that have them asks for all four of some rows, and they exchange what they know.
 template <int N, bool TURNED, class KEEP> struct fuse_multipliers<N, TURNED, fuse_drops<KEEP>> {
-    static constexpr int SHARERS = TURNED ? 4 : 2, WORDS = N / 32;
-    static_assert(N % 32 == 0, "whole words of bits");
+    static constexpr int SHARERS = TURNED ? 4 : 2, WORDS = (N + 31) / 32;
+    static_assert(N % 4 == 0, "of every eight two, in two lines");
     const fuse_drops<KEEP>& drops;
     unsigned kept[SHARERS][WORDS];
 
@@ -2163,7 +2163,7 @@ template <int N, bool TURNED, class KEEP> struct fuse_multipliers<N, TURNED, fus
         for (int word = 0; word < WORDS; ++word) {
             unsigned bits = 0;
 #pragma unroll 1
-            for (int j = 0; j < 8; ++j) {
+            for (int j = 0; j < min(8, N / 4 - 8 * word); ++j) {
                 const int along = (word * 8 + j) * 8, query = min(TURNED ? row + along : row, last_m), key = TURNED ? first : first + along;
 #pragma unroll
                 for (int k = 0; k < 4; ++k) bits |= (unsigned)(drops.keep(batch, query, min(key + k, last_n)) ? 1 : 0) << (4 * j + k);
@@ -2185,8 +2185,9 @@ template <int N, bool TURNED, class KEEP> struct fuse_multipliers<N, TURNED, fus
 
 // Of two queries a thread has every word of its keys.
 template <int N> struct fuse_multipliers<N, false, fuse_kept> {
+    static constexpr int WORDS = (N + 15) / 16;
     const fuse_kept& kept;
-    unsigned words[2][N / 16];
+    unsigned words[2][WORDS];
 
     __device__ __forceinline__ void look(const int (&batch)[3], int m, int n, int, int)
     {
@@ -2194,7 +2195,7 @@ template <int N> struct fuse_multipliers<N, false, fuse_kept> {
 #pragma unroll
         for (int r = 0; r < 2; ++r)
 #pragma unroll
-            for (int k = 0; k < N / 16; ++k) words[r][k] = *kept.at(batch, m + 8 * r, first + 32 * k);
+            for (int k = 0; k < WORDS; ++k) words[r][k] = *kept.at(batch, m + 8 * r, first + 32 * k) >> (N < 16 ? first % 32 : 0);
     }
     __device__ __forceinline__ void settle(int) {}
 
@@ -2207,7 +2208,7 @@ template <int N> struct fuse_multipliers<N, false, fuse_kept> {
 
 // Of two keys eight apart a thread has a word of every query, of which two bits are theirs.
 template <int N> struct fuse_multipliers<N, true, fuse_kept> {
-    static_assert(N == 32, "a word of bits");
+    static_assert(N <= 32, "a word of bits");
     const fuse_kept& kept;
     uint2 words[N / 4];
     unsigned own;
@@ -2342,13 +2343,15 @@ static __device__ __forceinline__ void fuse_add_across(float (&o)[TILES][O], con
 // "Flash-Decoding for long-context inference", 2023). Each leaves its largest scores, its sums and what it added up, and the last to
 // finish joins all of them, always in the same order. Where heads read the same keys, `folded` of them are rows of one tile.
 //
-// D, DV, TN, CAUSAL, ZERO, PLAIN and PLAIN_WEIGHT are what they are there.
-template <class T, class TO, int D, int DV, int ROWS, int TN, int PIECES, bool CAUSAL, bool ZERO, bool PLAIN, bool PLAIN_WEIGHT>
+// D, DV, TN, CAUSAL, ZERO, PLAIN, KEEPS and PLAIN_WEIGHT are what they are there. Where logarithms are kept for a way back, a tile is a
+// block's own.
+template <class T, class TO, int D, int DV, int ROWS, int TN, int PIECES, bool CAUSAL, bool ZERO, bool PLAIN, bool KEEPS, bool PLAIN_WEIGHT>
 struct fuse_attention_warps {
     static constexpr bool FEW = ROWS == 16;
     // Warps that share the keys of a block, keys that a warp has of one, and tiles of 16 rows that it has.
     static constexpr int SHARERS = FEW ? 4 : 1, N = TN / SHARERS, TILES = FEW ? 1 : ROWS / 64;
     static_assert(PIECES >= 2 && N % 16 == 0, "a piece comes while another is there, of whole products");
+    static_assert(!KEEPS || !FEW, "rows that are kept are of one head");
     // Shared memory: queries and the ring; behind the loop largest scores and sums, and what was added up in rows of so many floats.
     static constexpr int PIECE = TN * (D > DV ? D : DV) * 2, RING = ROWS * D * 2, ROW = DV + 8;
     // What a block leaves for the last one: rows of values, then the largest score and the sum of each.
@@ -2391,9 +2394,9 @@ struct fuse_attention_warps {
     struct Rows { float largest[2], sum[2], scale[2]; };
 
     // Scores become exponentials, of two rows at these places and keys from n on. EDGE: there may be keys that are none, or that are behind the query.
-    template <bool EDGE, class SCORE, class WEIGHT>
+    template <bool EDGE, class SCORE, class MULTIPLIERS>
     static __device__ __forceinline__ void soften(float (&s)[N / 2], Rows& rows, const Tile& tile, const Place (&places)[2], int n,
-                                                  const fuse_attention_shape& shape, float to_exp2, const SCORE& score, const WEIGHT& weight)
+                                                  const fuse_attention_shape& shape, float to_exp2, const SCORE& score, const MULTIPLIERS& by)
     {
         const auto key = [&](int i) { return n + i / 4 * 8 + i % 2; };
         // Places that are none read like the last one that is.
@@ -2441,7 +2444,7 @@ struct fuse_attention_warps {
             rows.sum[r] = __fmaf_rn(rows.sum[r], rows.scale[r], part[r]);
         }
 #pragma unroll
-        for (int i = 0; !PLAIN_WEIGHT && i < N / 2; ++i) s[i] = weight(batch[i / 2 % 2], s[i], places[i / 2 % 2].query, there(i));
+        for (int i = 0; !PLAIN_WEIGHT && i < N / 2; ++i) s[i] = by.apply(batch[i / 2 % 2], i, s[i], places[i / 2 % 2].query, there(i));
     }
 
     // Eight columns of a row of the result, or of what is added up to it.
@@ -2540,9 +2543,10 @@ struct fuse_attention_warps {
         });
     }
 
+    // `beside`: what blocks leave for the last one, or, if they are kept, the logarithms of all rows.
     template <class SCORE, class WEIGHT>
     static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, TO* to, const fuse_heads& to_strides,
-                                               float* parts, const fuse_attention_shape& shape, unsigned* counters, float factor,
+                                               float* beside, const fuse_attention_shape& shape, unsigned* counters, float factor,
                                                const SCORE& score, const WEIGHT& weight)
     {
         extern __shared__ unsigned char fuse_memory[];
@@ -2601,7 +2605,17 @@ struct fuse_attention_warps {
 #pragma unroll
             for (int t = 0; t < TILES; ++t) {
                 const Place places[2] = {FEW ? two[0] : place(2 * t), FEW ? two[1] : place(2 * t + 1)};
-                soften<decltype(edge)::value>(s[t], rows[t], tile, places, block * TN + key + lane % 4 * 2, shape, to_exp2, score, weight);
+                const int n = block * TN + key + lane % 4 * 2;
+                if constexpr (FEW || PLAIN_WEIGHT) {
+                    // Two rows may be of two heads.
+                    const auto alone = [&](const int (&batch)[3], float w, int m, int n) { return weight(batch, w, m, n); };
+                    const fuse_multipliers<N / 2, false, decltype(alone)> by = {alone};
+                    soften<decltype(edge)::value>(s[t], rows[t], tile, places, n, shape, to_exp2, score, by);
+                } else {
+                    fuse_multipliers<N / 2, false, WEIGHT> by = {weight};
+                    by.look(tile.batch, tile.m + row + t * 16 + lane / 4, n, (int)shape.m - 1, (int)shape.n - 1);
+                    soften<decltype(edge)::value>(s[t], rows[t], tile, places, n, shape, to_exp2, score, by);
+                }
 #pragma unroll
                 for (int i = 0; i < DV / 2; ++i) o[t][i] *= rows[t].scale[i / 2 % 2];
                 fuse_narrow<T>(p[t], s[t]);
@@ -2635,7 +2649,7 @@ struct fuse_attention_warps {
             }
         }
         __syncthreads();
-        float* const part = parts + (long long)blockIdx.x * PART;
+        float* const part = KEEPS ? nullptr : beside + (long long)blockIdx.x * PART;
         over_results<1>(min(ROWS, rows_of(shape) - tile.m), shape, [&](bool live, int row, int column) {
             if (!live) return;
             float largest = never(), sum = 0.0f;
@@ -2650,7 +2664,8 @@ struct fuse_attention_warps {
                 sum = __fmaf_rn(of.y, weight, sum);
                 all.add({values[0], values[1]}, weight);
             }
-            if (shape.splits > 1) {
+            if (KEEPS && column == 0) fuse_put_log<ZERO>(beside, shape, tile.batch, tile.m + row, largest, factor, sum);
+            if (!KEEPS && shape.splits > 1) {
                 if (column == 0) ((float2*)(part + ROWS * DV))[row] = make_float2(largest, sum);
                 return all.put(part + row * DV + column);
             }
@@ -2658,7 +2673,7 @@ struct fuse_attention_warps {
             for (int k = 0; k < 8; ++k) all.of[k] *= normal(sum);
             all.put(Place(tile, tile.m + row, shape).in(to, to_strides, tile) + column);
         });
-        if (shape.splits > 1 && fuse_last(counters + number, shape.splits))
+        if (!KEEPS && shape.splits > 1 && fuse_last(counters + number, shape.splits))
             join(part - (long long)split * PART, sums, to, to_strides, tile, shape, to_exp2);
     }
 };
@@ -4001,7 +4016,7 @@ extern "C" __global__ void __launch_bounds__(HEAD_THREADS, 1) k0_attention(
         return given;
     };
 #if defined(HEAD_ROWS)
-    typedef fuse_attention_warps<fuse_f16, fuse_f16, HEAD_DEPTH, HEAD_COLUMNS, HEAD_ROWS, HEAD_KEYS, HEAD_PIECES, true, true, false, true> attend;
+    typedef fuse_attention_warps<fuse_f16, fuse_f16, HEAD_DEPTH, HEAD_COLUMNS, HEAD_ROWS, HEAD_KEYS, HEAD_PIECES, true, true, false, false, true> attend;
 #else
     typedef fuse_attention<fuse_f16, fuse_f16, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, true, true, false, false, true> attend;
 #endif

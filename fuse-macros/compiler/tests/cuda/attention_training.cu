@@ -2293,8 +2293,8 @@ template <int N, bool TURNED, class WEIGHT> struct fuse_multipliers {
 // What is kept is looked up before it is needed, one bit a place: four neighbours along a row share a draw, so each of the threads
 // that have them asks for all four of some rows, and they exchange what they know.
 template <int N, bool TURNED, class KEEP> struct fuse_multipliers<N, TURNED, fuse_drops<KEEP>> {
-    static constexpr int SHARERS = TURNED ? 4 : 2, WORDS = N / 32;
-    static_assert(N % 32 == 0, "whole words of bits");
+    static constexpr int SHARERS = TURNED ? 4 : 2, WORDS = (N + 31) / 32;
+    static_assert(N % 4 == 0, "of every eight two, in two lines");
     const fuse_drops<KEEP>& drops;
     unsigned kept[SHARERS][WORDS];
 
@@ -2309,7 +2309,7 @@ template <int N, bool TURNED, class KEEP> struct fuse_multipliers<N, TURNED, fus
         for (int word = 0; word < WORDS; ++word) {
             unsigned bits = 0;
 #pragma unroll 1
-            for (int j = 0; j < 8; ++j) {
+            for (int j = 0; j < min(8, N / 4 - 8 * word); ++j) {
                 const int along = (word * 8 + j) * 8, query = min(TURNED ? row + along : row, last_m), key = TURNED ? first : first + along;
 #pragma unroll
                 for (int k = 0; k < 4; ++k) bits |= (unsigned)(drops.keep(batch, query, min(key + k, last_n)) ? 1 : 0) << (4 * j + k);
@@ -2331,8 +2331,9 @@ template <int N, bool TURNED, class KEEP> struct fuse_multipliers<N, TURNED, fus
 
 // Of two queries a thread has every word of its keys.
 template <int N> struct fuse_multipliers<N, false, fuse_kept> {
+    static constexpr int WORDS = (N + 15) / 16;
     const fuse_kept& kept;
-    unsigned words[2][N / 16];
+    unsigned words[2][WORDS];
 
     __device__ __forceinline__ void look(const int (&batch)[3], int m, int n, int, int)
     {
@@ -2340,7 +2341,7 @@ template <int N> struct fuse_multipliers<N, false, fuse_kept> {
 #pragma unroll
         for (int r = 0; r < 2; ++r)
 #pragma unroll
-            for (int k = 0; k < N / 16; ++k) words[r][k] = *kept.at(batch, m + 8 * r, first + 32 * k);
+            for (int k = 0; k < WORDS; ++k) words[r][k] = *kept.at(batch, m + 8 * r, first + 32 * k) >> (N < 16 ? first % 32 : 0);
     }
     __device__ __forceinline__ void settle(int) {}
 
@@ -2353,7 +2354,7 @@ template <int N> struct fuse_multipliers<N, false, fuse_kept> {
 
 // Of two keys eight apart a thread has a word of every query, of which two bits are theirs.
 template <int N> struct fuse_multipliers<N, true, fuse_kept> {
-    static_assert(N == 32, "a word of bits");
+    static_assert(N <= 32, "a word of bits");
     const fuse_kept& kept;
     uint2 words[N / 4];
     unsigned own;
@@ -2385,6 +2386,443 @@ template <int N> struct fuse_multipliers<N, true, fuse_kept> {
 // One of two, where they are alike.
 template <class A> static __device__ __forceinline__ const A& fuse_first_if_same(const A& first, const A&) { return first; }
 template <class A, class B> static __device__ __forceinline__ const B& fuse_first_if_same(const A&, const B& other) { return other; }
+#endif
+
+#if defined(HEAD_ROWS)
+// Products of single warps (mma.sync) over rows that lie in shared memory as fuse_copy_rows leaves them.
+
+// 16 by 16 elements of rows, R of them and each W long: two of a thread in a register.
+template <int R, int W, bool TURNED> static __device__ __forceinline__ void fuse_square(unsigned (&to)[4], unsigned rows, int row, int column)
+{
+    constexpr int WIDE = fuse_head_row<W>::WIDTH;
+    // The row that a thread asks for, and which half of the columns.
+    const int lane = threadIdx.x % 32, own = row + lane % 16;
+    const unsigned at = rows + column / WIDE * (R * WIDE * 2) + own * (WIDE * 2) + fuse_place<WIDE>(own, column % WIDE / 8 + lane / 16) * 16;
+    if (TURNED)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+}
+
+// The left operand of a warp's products: 16 * TILES of R rows, which are D long. STAYS: in registers.
+template <class T, int R, int D, int TILES, bool STAYS> struct fuse_warp_left {
+    unsigned rows;
+    int row;
+    unsigned of[STAYS ? TILES * D / 16 : 1][4];
+
+    // From a row on, once they are there.
+    __device__ __forceinline__ void take(unsigned all, int first)
+    {
+        rows = all;
+        row = first;
+#pragma unroll
+        for (int i = 0; STAYS && i < TILES * D / 16; ++i) fuse_square<R, D, false>(of[i], rows, row + i / (D / 16) * 16, i % (D / 16) * 16);
+    }
+
+    // s = A B^T for N of so many rows B, from one on.
+    template <int ROWS, int N> __device__ __forceinline__ void multiply(float (&s)[TILES][N], unsigned at_b, int first) const
+    {
+#pragma unroll
+        for (int i = 0; i < TILES * N; ++i) s[i / N][i % N] = 0.0f;
+#pragma unroll
+        for (int d = 0; d < D; d += 16) {
+            unsigned left[TILES][4];
+#pragma unroll
+            for (int t = 0; t < TILES; ++t) {
+                if (!STAYS) fuse_square<R, D, false>(left[t], rows, row + 16 * t, d);
+#pragma unroll
+                for (int k = 0; STAYS && k < 4; ++k) left[t][k] = of[STAYS ? t * (D / 16) + d / 16 : 0][k];
+            }
+#pragma unroll
+            for (int n = 0; n < 2 * N; n += 16) {
+                unsigned right[4];
+                fuse_square<ROWS, D, false>(right, at_b, first + n, d);
+#pragma unroll
+                for (int t = 0; t < TILES; ++t)
+#pragma unroll
+                    for (int half = 0; half < 2; ++half) {
+                        float* const sums = s[t] + n / 2 + 4 * half;
+                        fuse_multiply_halves(T(), sums, sums + 2, left[t], right[half], right[half + 2]);
+                    }
+            }
+        }
+    }
+};
+
+// o += P B for 16 * TILES rows P, which are in registers as the sums of the other product were, and rows B, ROWS of them and each D long,
+// from one on. Of their columns it is those from `column` on, as far as there are.
+template <class T, int ROWS, int D, int TILES, int N, int O>
+static __device__ __forceinline__ void fuse_add_across(float (&o)[TILES][O], const unsigned (&p)[TILES][N], unsigned at_b, int first, int column)
+{
+#pragma unroll
+    for (int n = 0; n < 4 * N; n += 16) {
+        unsigned left[TILES][4];
+#pragma unroll
+        for (int i = 0; i < TILES * 4; ++i) left[i / 4][i % 4] = p[i / 4][n / 4 + i % 4];
+#pragma unroll
+        for (int d = 0; d < 2 * O; d += 16) {
+            if (2 * O < D && column + d >= D) break;
+            unsigned right[4];
+            fuse_square<ROWS, D, true>(right, at_b, first + n, column + d);
+#pragma unroll
+            for (int t = 0; t < TILES; ++t)
+#pragma unroll
+                for (int half = 0; half < 2; ++half) {
+                    float* const sums = o[t] + d / 2 + 4 * half;
+                    fuse_multiply_halves(T(), sums, sums + 2, left[t], right[2 * half], right[2 * half + 1]);
+                }
+        }
+    }
+}
+#endif
+
+#if defined(HEAD_ROWS)
+// Attention in one kernel on every device from compute capability 8.0 on: of halves, by products of single warps (mma.sync). What
+// it computes is what the kernel for Hopper does, by the same softmax of blocks of keys (Dao, "FlashAttention-2", 2023).
+//
+// A block of threads is four warps. They share ROWS queries, 16 or 32 a warp, or, where there are no more than 16, the keys: each has
+// the same queries and a quarter of every block of keys. Keys and values come by cp.async through a ring of PIECES blocks of either.
+//
+// Where there are too few queries to keep a device busy, `splits` blocks of threads share the keys of a tile (Dao et al.,
+// "Flash-Decoding for long-context inference", 2023). Each leaves its largest scores, its sums and what it added up, and the last to
+// finish joins all of them, always in the same order. Where heads read the same keys, `folded` of them are rows of one tile.
+//
+// D, DV, TN, CAUSAL, ZERO, PLAIN, KEEPS and PLAIN_WEIGHT are what they are there. Where logarithms are kept for a way back, a tile is a
+// block's own.
+template <class T, class TO, int D, int DV, int ROWS, int TN, int PIECES, bool CAUSAL, bool ZERO, bool PLAIN, bool KEEPS, bool PLAIN_WEIGHT>
+struct fuse_attention_warps {
+    static constexpr bool FEW = ROWS == 16;
+    // Warps that share the keys of a block, keys that a warp has of one, and tiles of 16 rows that it has.
+    static constexpr int SHARERS = FEW ? 4 : 1, N = TN / SHARERS, TILES = FEW ? 1 : ROWS / 64;
+    static_assert(PIECES >= 2 && N % 16 == 0, "a piece comes while another is there, of whole products");
+    static_assert(!KEEPS || !FEW, "rows that are kept are of one head");
+    // Shared memory: queries and the ring; behind the loop largest scores and sums, and what was added up in rows of so many floats.
+    static constexpr int PIECE = TN * (D > DV ? D : DV) * 2, RING = ROWS * D * 2, ROW = DV + 8;
+    // What a block leaves for the last one: rows of values, then the largest score and the sum of each.
+    static constexpr int PART = ROWS * (DV + 2);
+    static __device__ __forceinline__ float never() { return __int_as_float(0xff800000); }
+    typedef fuse_query_tile<ROWS, TN, CAUSAL> Tile;
+
+    // A row of a tile: of which head it is, and which query.
+    struct Place {
+        int head, query;
+
+        __device__ __forceinline__ Place(const Tile& tile, int row, const fuse_attention_shape& shape)
+        {
+            const int above = FEW ? row / (int)shape.m : 0;
+            head = tile.batch[2] + above;
+            query = row - above * (int)shape.m;
+        }
+
+        template <class E> __device__ __forceinline__ E* in(E* from, const fuse_heads& strides, const Tile& tile) const
+        {
+            return from + (tile.batch[0] * strides.batch[0] + tile.batch[1] * strides.batch[1] + head * strides.batch[2] + query * strides.row);
+        }
+    };
+
+    static __device__ __forceinline__ int rows_of(const fuse_attention_shape& shape) { return (int)shape.m * (FEW ? shape.folded : 1); }
+
+    // The queries of a tile; what is not there is 0.
+    static __device__ __forceinline__ void copy_queries(unsigned to, const fuse_matrices<T>& q, const Tile& tile, const fuse_attention_shape& shape)
+    {
+        constexpr int WIDE = fuse_head_row<D>::WIDTH, CHUNKS = D / 8;
+        for (int i = threadIdx.x; i < ROWS * CHUNKS; i += 128) {
+            const int row = i / CHUNKS, chunk = i % CHUNKS, n = chunk % (WIDE / 8);
+            const bool live = tile.m + row < rows_of(shape) && chunk * 8 < shape.depth;
+            const T* const from = live ? Place(tile, tile.m + row, shape).in(q.from, q.strides, tile) + chunk * 8 : q.from;
+            fuse_copy(to + chunk / (WIDE / 8) * (ROWS * WIDE * 2) + row * (WIDE * 2) + fuse_place<WIDE>(row, n) * 16, from, live);
+        }
+    }
+
+    // The softmax of a thread's two rows of a tile as far as it has come, and by what the last larger score scales what was before it.
+    struct Rows { float largest[2], sum[2], scale[2]; };
+
+    // Scores become exponentials, of two rows at these places and keys from n on. EDGE: there may be keys that are none, or that are behind the query.
+    template <bool EDGE, class SCORE, class MULTIPLIERS>
+    static __device__ __forceinline__ void soften(float (&s)[N / 2], Rows& rows, const Tile& tile, const Place (&places)[2], int n,
+                                                  const fuse_attention_shape& shape, float to_exp2, const SCORE& score, const MULTIPLIERS& by)
+    {
+        const auto key = [&](int i) { return n + i / 4 * 8 + i % 2; };
+        // Places that are none read like the last one that is.
+        const auto there = [&](int i) { return EDGE ? min(key(i), (int)shape.n - 1) : key(i); };
+        const int batch[2][3] = {{tile.batch[0], tile.batch[1], places[0].head}, {tile.batch[0], tile.batch[1], places[1].head}};
+#pragma unroll
+        for (int i = 0; i < N / 2; ++i) {
+            const int r = i / 2 % 2;
+            if (!PLAIN) s[i] = score(batch[r], s[i], places[r].query, there(i));
+            if (EDGE && (key(i) >= (int)shape.n || (CAUSAL && key(i) > places[r].query))) s[i] = never();
+        }
+        float shift[2], part[2];
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            part[r] = rows.largest[r];
+#pragma unroll
+            for (int j = 0; j < N / 8; ++j) part[r] = fmaxf(part[r], fmaxf(s[4 * j + 2 * r], s[4 * j + 2 * r + 1]));
+#pragma unroll
+            for (int stride = 1; stride < 4; stride *= 2) part[r] = fmaxf(part[r], __shfl_xor_sync(~0u, part[r], stride));
+            shift[r] = part[r] == never() ? 0.0f : part[r] * to_exp2;
+            rows.scale[r] = fuse_exp2(__fmaf_rn(rows.largest[r], to_exp2, -shift[r]));
+        }
+        // Where scores are so large that the rounding of the exponent of 2 would be seen, the largest is subtracted first.
+        if (__any_sync(~0u, !(fmaxf(fabsf(shift[0]), fabsf(shift[1])) < 4096.0f))) {
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                const float largest = part[r] == never() ? 0.0f : part[r];
+                rows.scale[r] = fuse_exp2((rows.largest[r] - largest) * to_exp2);
+                shift[r] = 0.0f;
+#pragma unroll
+                for (int j = 0; j < N / 4; ++j) s[j / 2 * 4 + 2 * r + j % 2] -= largest;
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            rows.largest[r] = part[r];
+            part[r] = 0.0f;
+#pragma unroll
+            for (int j = 0; j < N / 8; ++j) {
+                float* const pair = s + 4 * j + 2 * r;
+                pair[0] = fuse_exp2(__fmaf_rn(pair[0], to_exp2, -shift[r]));
+                pair[1] = fuse_exp2(__fmaf_rn(pair[1], to_exp2, -shift[r]));
+                part[r] += pair[0] + pair[1];
+            }
+            rows.sum[r] = __fmaf_rn(rows.sum[r], rows.scale[r], part[r]);
+        }
+#pragma unroll
+        for (int i = 0; !PLAIN_WEIGHT && i < N / 2; ++i) s[i] = by.apply(batch[i / 2 % 2], i, s[i], places[i / 2 % 2].query, there(i));
+    }
+
+    // Eight columns of a row of the result, or of what is added up to it.
+    struct Eight {
+        float of[8];
+
+        __device__ __forceinline__ Eight() : of{} {}
+
+        __device__ __forceinline__ void add(const float4 (&values)[2], float weight)
+        {
+            const float all[8] = {values[0].x, values[0].y, values[0].z, values[0].w, values[1].x, values[1].y, values[1].z, values[1].w};
+#pragma unroll
+            for (int k = 0; k < 8; ++k) of[k] = __fmaf_rn(all[k], weight, of[k]);
+        }
+
+        template <class E> __device__ __forceinline__ void put(E* to) const
+        {
+            if constexpr (sizeof(E) == 4) {
+                ((float4*)to)[0] = make_float4(of[0], of[1], of[2], of[3]);
+                ((float4*)to)[1] = make_float4(of[4], of[5], of[6], of[7]);
+            } else {
+                typedef fuse_element<E> element;
+                *(uint4*)to = make_uint4(element::pair(of[0], of[1]), element::pair(of[2], of[3]), element::pair(of[4], of[5]), element::pair(of[6], of[7]));
+            }
+        }
+    };
+
+    // What a share of a row under a largest score of its own weighs under that of all.
+    static __device__ __forceinline__ float weigh(float largest, float of_all, float to_exp2)
+    {
+        return fuse_exp2((largest - (of_all == never() ? 0.0f : of_all)) * to_exp2);
+    }
+
+    // What normalises a row with such a sum.
+    static __device__ __forceinline__ float normal(float sum) { return ZERO && sum == 0.0f ? 0.0f : 1.0f / sum; }
+
+    // Calls `f` with a row of the tile and the first of eight columns, shared by so many neighbouring threads, which all come along.
+    template <int SHARE, class F> static __device__ __forceinline__ void over_results(int rows, const fuse_attention_shape& shape, const F& f)
+    {
+        const int across = (int)shape.columns / 8, total = rows * across;
+        for (int start = 0; start < total; start += 128 / SHARE) {
+            const int i = start + (int)threadIdx.x / SHARE, last = min(i, total - 1);
+            f(i < total, last / across, last % across * 8);
+        }
+    }
+
+    // By the last block of a tile: joins what all have left. In shared memory there is room for two floats of each block and row.
+    static __device__ __noinline__ void join(const float* parts, float2* shares, TO* to, const fuse_heads& to_strides, const Tile& tile,
+                                                const fuse_attention_shape& shape, float to_exp2)
+    {
+        const int rows = min(ROWS, rows_of(shape) - tile.m), splits = shape.splits;
+        {
+            constexpr int SHARE = 128 / ROWS;
+            const int row = threadIdx.x / SHARE, own = threadIdx.x % SHARE;
+            const float2* const left = (const float2*)(parts + ROWS * DV) + min(row, rows - 1);
+            float largest = never(), sum = 0.0f;
+#pragma unroll 8
+            for (int s = own; s < splits; s += SHARE) {
+                const float2 share = fuse_fresh(left + s * (PART / 2));
+                shares[s * ROWS + row] = share;
+                largest = fmaxf(largest, share.x);
+            }
+#pragma unroll
+            for (int stride = 1; stride < SHARE; stride *= 2) largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, stride));
+            for (int s = own; s < splits; s += SHARE) {
+                float2& share = shares[s * ROWS + row];
+                share.x = weigh(share.x, largest, to_exp2);
+                sum = __fmaf_rn(share.y, share.x, sum);
+            }
+#pragma unroll
+            for (int stride = 1; stride < SHARE; stride *= 2) sum += __shfl_xor_sync(~0u, sum, stride);
+            if (own == 0) shares[splits * ROWS + row].x = normal(sum);
+        }
+        __syncthreads();
+        constexpr int SHARE = FEW ? 4 : 1, AHEAD = 8;
+        over_results<SHARE>(rows, shape, [&](bool live, int row, int column) {
+            const float4* const values = (const float4*)(parts + row * DV + column);
+            Eight all;
+            for (int start = threadIdx.x % SHARE; start < splits; start += SHARE * AHEAD) {
+                float4 part[AHEAD][2];
+#pragma unroll
+                for (int k = 0; k < AHEAD; ++k)
+#pragma unroll
+                    for (int half = 0; half < 2; ++half) part[k][half] = fuse_fresh(values + min(start + k * SHARE, splits - 1) * (PART / 4) + half);
+#pragma unroll
+                for (int k = 0; k < AHEAD; ++k)
+                    if (start + k * SHARE < splits) all.add(part[k], shares[(start + k * SHARE) * ROWS + row].x);
+            }
+#pragma unroll
+            for (int k = 0; k < 8; ++k) {
+#pragma unroll
+                for (int stride = 1; stride < SHARE; stride *= 2) all.of[k] += __shfl_xor_sync(~0u, all.of[k], stride);
+                all.of[k] *= shares[splits * ROWS + row].x;
+            }
+            if (live && threadIdx.x % SHARE == 0) all.put(Place(tile, tile.m + row, shape).in(to, to_strides, tile) + column);
+        });
+    }
+
+    // `beside`: what blocks leave for the last one, or, if they are kept, the logarithms of all rows.
+    template <class SCORE, class WEIGHT>
+    static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, TO* to, const fuse_heads& to_strides,
+                                               float* beside, const fuse_attention_shape& shape, unsigned* counters, float factor,
+                                               const SCORE& score, const WEIGHT& weight)
+    {
+        extern __shared__ unsigned char fuse_memory[];
+        const unsigned room = (fuse_shared_at(fuse_memory) + 127) / 128 * 128;
+        // exp(x) = 2^(x log2(e))
+        const float to_exp2 = factor * 1.44269504f;
+        const int number = blockIdx.x / shape.splits, split = blockIdx.x - number * shape.splits;
+        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = FEW ? 0 : warp * (16 * TILES), key = FEW ? warp * N : 0;
+        const Tile tile(number, shape);
+        const int each = (tile.blocks + shape.splits - 1) / shape.splits;
+        const int first = min(split * each, tile.blocks), last = min(first + each, tile.blocks);
+
+        // The pieces of the ring: keys and values of one block after the other, from the last one on.
+        fuse_lap<PIECES> coming, there;
+        int piece = 0;
+        const auto send = [&] {
+            const int block = last - 1 - piece / 2, n = block * TN, live = (int)shape.n - n;
+            const unsigned at = room + RING + coming.stage * PIECE;
+            if (block >= first) {
+                if (piece % 2 == 0) fuse_copy_rows<TN, D>(at, tile.in(k.from, k.strides, n), k.strides.row, live, (int)shape.depth);
+                else fuse_copy_rows<TN, DV>(at, tile.in(v.from, v.strides, n), v.strides.row, live, (int)shape.columns);
+            }
+            asm volatile("cp.async.commit_group;" ::: "memory");
+            ++piece;
+            coming.next();
+        };
+        copy_queries(room, q, tile, shape);
+#pragma unroll
+        for (int i = 0; i < PIECES - 1; ++i) send();
+        // The next piece, and one more on its way, to where all have left.
+        const auto take = [&] {
+            asm volatile("cp.async.wait_group %0;" :: "n"(PIECES - 2) : "memory");
+            __syncthreads();
+            send();
+            const unsigned at = room + RING + there.stage * PIECE;
+            there.next();
+            return at;
+        };
+
+        Rows rows[TILES];
+#pragma unroll
+        for (int i = 0; i < 2 * TILES; ++i) {
+            rows[i / 2].largest[i % 2] = never();
+            rows[i / 2].sum[i % 2] = 0.0f;
+        }
+        // Places that are none are the last one that is.
+        const auto place = [&](int i) { return Place(tile, min(tile.m + row + i * 8 + lane / 4, rows_of(shape) - 1), shape); };
+        const Place two[2] = {place(0), place(1)};
+        float o[TILES][DV / 2] = {};
+        fuse_warp_left<T, ROWS, D, TILES, false> queries;
+        queries.take(room, row);
+        const auto step = [&](auto edge, int block) {
+            float s[TILES][N / 2];
+            unsigned p[TILES][N / 4];
+            queries.template multiply<TN>(s, take(), key);
+#pragma unroll
+            for (int t = 0; t < TILES; ++t) {
+                const Place places[2] = {FEW ? two[0] : place(2 * t), FEW ? two[1] : place(2 * t + 1)};
+                const int n = block * TN + key + lane % 4 * 2;
+                if constexpr (FEW || PLAIN_WEIGHT) {
+                    // Two rows may be of two heads.
+                    const auto alone = [&](const int (&batch)[3], float w, int m, int n) { return weight(batch, w, m, n); };
+                    const fuse_multipliers<N / 2, false, decltype(alone)> by = {alone};
+                    soften<decltype(edge)::value>(s[t], rows[t], tile, places, n, shape, to_exp2, score, by);
+                } else {
+                    fuse_multipliers<N / 2, false, WEIGHT> by = {weight};
+                    by.look(tile.batch, tile.m + row + t * 16 + lane / 4, n, (int)shape.m - 1, (int)shape.n - 1);
+                    soften<decltype(edge)::value>(s[t], rows[t], tile, places, n, shape, to_exp2, score, by);
+                }
+#pragma unroll
+                for (int i = 0; i < DV / 2; ++i) o[t][i] *= rows[t].scale[i / 2 % 2];
+                fuse_narrow<T>(p[t], s[t]);
+            }
+            fuse_add_across<T, TN, DV>(o, p, take(), key, 0);
+        };
+        int block = last - 1;
+        for (; block >= first; --block) {
+            if (!FEW && block * TN + TN <= (int)shape.n && !(CAUSAL && block * TN + TN - 1 > tile.m)) break;
+            step(fuse_bool<true>(), block);
+        }
+        for (; !FEW && block >= first; --block) step(fuse_bool<false>(), block);
+
+        // What the threads have changes hands in shared memory: it goes to memory in whole rows.
+        asm volatile("cp.async.wait_group 0;" ::: "memory");
+        __syncthreads();
+        float2* const sums = (float2*)__cvta_shared_to_generic(room);
+        float* const added = (float*)(sums + SHARERS * ROWS);
+        const int sharer = FEW ? warp : 0;
+#pragma unroll
+        for (int i = 0; i < 2 * TILES; ++i) {
+            const int at = sharer * ROWS + row + i * 8 + lane / 4;
+            float sum = rows[i / 2].sum[i % 2];
+#pragma unroll
+            for (int stride = 1; stride < 4; stride *= 2) sum += __shfl_xor_sync(~0u, sum, stride);
+            if (lane % 4 == 0) sums[at] = make_float2(rows[i / 2].largest[i % 2], sum);
+#pragma unroll
+            for (int j = 0; j < DV / 8; ++j) {
+                const float* const pair = o[i / 2] + 4 * j + 2 * (i % 2);
+                *(float2*)(added + at * ROW + j * 8 + lane % 4 * 2) = make_float2(pair[0], pair[1]);
+            }
+        }
+        __syncthreads();
+        float* const part = KEEPS ? nullptr : beside + (long long)blockIdx.x * PART;
+        over_results<1>(min(ROWS, rows_of(shape) - tile.m), shape, [&](bool live, int row, int column) {
+            if (!live) return;
+            float largest = never(), sum = 0.0f;
+            Eight all;
+#pragma unroll
+            for (int s = 0; s < SHARERS; ++s) largest = fmaxf(largest, sums[s * ROWS + row].x);
+#pragma unroll
+            for (int s = 0; s < SHARERS; ++s) {
+                const float2 of = sums[s * ROWS + row];
+                const float4* const values = (const float4*)(added + (s * ROWS + row) * ROW + column);
+                const float weight = weigh(of.x, largest, to_exp2);
+                sum = __fmaf_rn(of.y, weight, sum);
+                all.add({values[0], values[1]}, weight);
+            }
+            if (KEEPS && column == 0) fuse_put_log<ZERO>(beside, shape, tile.batch, tile.m + row, largest, factor, sum);
+            if (!KEEPS && shape.splits > 1) {
+                if (column == 0) ((float2*)(part + ROWS * DV))[row] = make_float2(largest, sum);
+                return all.put(part + row * DV + column);
+            }
+#pragma unroll
+            for (int k = 0; k < 8; ++k) all.of[k] *= normal(sum);
+            all.put(Place(tile, tile.m + row, shape).in(to, to_strides, tile) + column);
+        });
+        if (!KEEPS && shape.splits > 1 && fuse_last(counters + number, shape.splits))
+            join(part - (long long)split * PART, sums, to, to_strides, tile, shape, to_exp2);
+    }
+};
 #endif
 
 #if defined(HEAD_KEYS)
@@ -3253,6 +3691,227 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
                     fuse_put_row(tile.in(to_v, to_v_strides, n + 8 * r), live ? (int)shape.columns : 0, of_values, r);
                 }
             }
+        }
+    }
+};
+#endif
+
+#if defined(HEAD_ROWS)
+// The way back through attention on every device from compute capability 8.0 on: of halves, by products of single warps (mma.sync).
+// What the two kernels compute, and in which order each sum is added up, is what those for Hopper do (see there); as on the way forward
+// by warps, a block of four warps has one tile, and each warp 16 rows of it. The rows that go past come by cp.async through a ring of
+// STAGES blocks, of which a warp takes N at a time. Weights and their gradients stay in the registers of the warp that made them: as the
+// sums of one product lie, the left operand of the next one does.
+
+// Calls `step` with blocks from the last one down to `first`, and where `copy` has brought them: to stages of so many BYTES. Before that
+// it calls `take`, once what was copied before is there. OVER: that lies where stages will, and has no room of its own.
+template <int STAGES, int BYTES, bool OVER, class TAKE, class COPY, class STEP>
+static __device__ __forceinline__ void fuse_over_blocks(unsigned stages, int first, int last, const TAKE& take, const COPY& copy, const STEP& step)
+{
+    static_assert(STAGES >= 2, "a block comes while another is there");
+    asm volatile("cp.async.commit_group;" ::: "memory");
+    fuse_lap<STAGES> coming, there;
+    int next = last;
+    const auto send = [&] {
+        if (next >= first) copy(next, stages + coming.stage * BYTES);
+        asm volatile("cp.async.commit_group;" ::: "memory");
+        --next;
+        coming.next();
+    };
+    if (OVER) {
+        asm volatile("cp.async.wait_group 0;" ::: "memory");
+        __syncthreads();
+        take();
+        __syncthreads();
+    }
+#pragma unroll
+    for (int i = 0; i < STAGES - 1; ++i) send();
+    if (!OVER) {
+        asm volatile("cp.async.wait_group %0;" :: "n"(STAGES - 1) : "memory");
+        __syncthreads();
+        take();
+    }
+    for (int block = last; block >= first; --block) {
+        asm volatile("cp.async.wait_group %0;" :: "n"(STAGES - 2) : "memory");
+        __syncthreads();
+        // To where all have left.
+        send();
+        step(block, stages + there.stage * BYTES);
+        there.next();
+    }
+}
+
+// dQ and d, for ROWS queries, by blocks of TN keys; D and DV are the depth of queries and the columns of values, rounded up to a
+// multiple of 32. The flags are those of the way forward.
+template <class T, class TO, int D, int DV, int ROWS, int TN, int STAGES, bool CAUSAL, bool PLAIN, bool PLAIN_WEIGHT>
+struct fuse_attention_warps_dq {
+    static_assert(ROWS == 64, "16 queries a warp");
+    static constexpr int N = TN < 32 ? TN : 32, OWN = ROWS * (D + DV) * 2, BYTES = TN * (D + DV) * 2;
+    // Where there are registers for it, the block's own rows are there; wide ones leave their memory to the ring.
+    static constexpr bool STAYS = 3 * D + DV <= 512, OVER = STAYS && D + DV > 128;
+    typedef fuse_query_tile<ROWS, TN, CAUSAL> Tile;
+    typedef fuse_back_scores<N / 2, CAUSAL, PLAIN, PLAIN_WEIGHT, false> Scores;
+
+    template <class SCORE, class OF_WEIGHT, class OF_SCORE>
+    static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, fuse_matrices<T> o, fuse_matrices<T> d_o,
+                                               const float* logs, float* inners, TO* to, const fuse_heads& to_strides,
+                                               const fuse_attention_shape& shape, unsigned*, float factor, const SCORE& score,
+                                               const OF_WEIGHT& of_weight, const OF_SCORE& of_score)
+    {
+        extern __shared__ unsigned char fuse_memory[];
+        const unsigned room = (fuse_shared_at(fuse_memory) + 127) / 128 * 128;
+        const int lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16;
+        const Tile tile(blockIdx.x, shape);
+        const int first = tile.m + row, m = first + lane / 4, rows = (int)shape.m - tile.m;
+        fuse_copy_rows<ROWS, D>(room, tile.in(q.from, q.strides, tile.m), q.strides.row, rows, (int)shape.depth);
+        fuse_copy_rows<ROWS, DV>(room + ROWS * D * 2, tile.in(d_o.from, d_o.strides, tile.m), d_o.strides.row, rows, (int)shape.columns);
+        fuse_warp_left<T, ROWS, D, 1, STAYS> queries;
+        fuse_warp_left<T, ROWS, DV, 1, STAYS> of_results;
+        const auto take = [&] {
+            queries.take(room, row);
+            of_results.take(room + ROWS * D * 2, row);
+        };
+        const auto copy = [&](int block, unsigned at) {
+            const int n = block * TN, rows = (int)shape.n - n;
+            fuse_copy_rows<TN, D>(at, tile.in(k.from, k.strides, n), k.strides.row, rows, (int)shape.depth);
+            fuse_copy_rows<TN, DV>(at + TN * D * 2, tile.in(v.from, v.strides, n), v.strides.row, rows, (int)shape.columns);
+        };
+        float sum[1][D / 2] = {}, line_log[2], line_inner[2];
+        const long long before = fuse_rows_before(tile.batch, shape);
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            const int row = min(m + 8 * r, (int)shape.m - 1);
+            line_log[r] = logs[before + row];
+            line_inner[r] = fuse_inner<DV>(tile.in(o.from, o.strides, row), tile.in(d_o.from, d_o.strides, row), (int)shape.columns);
+            if (lane % 4 == 0 && m + 8 * r < (int)shape.m) inners[before + row] = line_inner[r];
+        }
+        const auto log_of = [&](int i) { return line_log[i / 2 % 2]; };
+        const auto inner_of = [&](int i) { return line_inner[i / 2 % 2]; };
+        // What keys from n on, which lie so far into a block, add to the sum.
+        const auto add = [&](auto edge, int n, unsigned at, int within) {
+            float s[1][N / 2], products[N / 2], d[1][N / 2];
+            unsigned narrow[1][N / 4];
+            const Scores scores = {shape, tile.batch, logs, m, n + lane % 4 * 2};
+            fuse_multipliers<N / 2, false, OF_WEIGHT> by = {of_weight};
+            scores.look(by);
+            queries.template multiply<TN>(s, at, within);
+            of_results.template multiply<TN>(d, at + TN * D * 2, within);
+            scores.template to_weights<decltype(edge)::value>(s[0], products, factor, log_of, score);
+            scores.to_gradients(s[0], d[0], products, inner_of, by, of_score);
+            fuse_narrow<T>(narrow[0], s[0]);
+            fuse_add_across<T, TN, D>(sum, narrow, at, within, 0);
+        };
+        fuse_over_blocks<STAGES, BYTES, OVER>(room + (OVER ? 0 : OWN), 0, tile.blocks - 1, take, copy, [&](int block, unsigned at) {
+#pragma unroll 1
+            for (int within = TN - N; within >= 0; within -= N) {
+                const int n = block * TN + within, past = n + N - 1;
+                if (n >= (int)shape.n || (CAUSAL && n > first + 15)) continue;
+                if (past >= (int)shape.n || (CAUSAL && past > first)) add(fuse_bool<true>(), n, at, within);
+                else add(fuse_bool<false>(), n, at, within);
+            }
+        });
+#pragma unroll
+        for (int i = 0; i < D / 2; ++i) sum[0][i] *= factor;
+#pragma unroll
+        for (int r = 0; r < 2; ++r)
+            fuse_put_row(tile.in(to, to_strides, m + 8 * r), m + 8 * r < (int)shape.m ? (int)shape.depth : 0, sum[0], r);
+    }
+};
+
+// dK and dV, for ROWS keys, by blocks of TM queries. Where a warp has no registers for all columns of its sums, two have the same keys,
+// and each half the columns.
+template <class T, class TO, int D, int DV, int ROWS, int TM, int STAGES, bool CAUSAL, bool PLAIN, bool PLAIN_WEIGHT>
+struct fuse_attention_warps_dkv {
+    static constexpr int SHARERS = 64 / ROWS, N = TM < 32 ? TM : 32;
+    static_assert(SHARERS == 1 || SHARERS == 2, "16 keys a warp");
+    // Columns of the sums that a warp has.
+    static constexpr int OF_D = SHARERS == 1 ? D : (D / 2 + 31) / 32 * 32, OF_DV = SHARERS == 1 ? DV : (DV / 2 + 31) / 32 * 32;
+    static constexpr int V_AT = ROWS * D * 2, OWN = V_AT + ROWS * DV * 2;
+    static constexpr int DO_AT = TM * D * 2, NUMBERS_AT = DO_AT + TM * DV * 2, BYTES = NUMBERS_AT + TM * 8;
+    // Where there are registers for it, the block's own rows are there.
+    static constexpr bool STAYS = D + DV <= 160;
+    typedef fuse_back_scores<N / 2, CAUSAL, PLAIN, PLAIN_WEIGHT, true> Scores;
+
+    template <class SCORE, class WEIGHT, class OF_WEIGHT, class OF_SCORE>
+    static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, fuse_matrices<T> d_o, const float* logs,
+                                               const float* inners, TO* to_k, const fuse_heads& to_k_strides, TO* to_v,
+                                               const fuse_heads& to_v_strides, const fuse_attention_shape& shape, unsigned*, float factor,
+                                               const SCORE& score, const WEIGHT& weight, const OF_WEIGHT& of_weight, const OF_SCORE& of_score)
+    {
+        extern __shared__ unsigned char fuse_memory[];
+        const unsigned room = (fuse_shared_at(fuse_memory) + 127) / 128 * 128;
+        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = warp / SHARERS * 16, sharer = warp % SHARERS;
+        // Keys from m of the tile on.
+        const fuse_query_tile<ROWS, TM, false> tile(blockIdx.x, shape);
+        const int first = tile.m + row, n = first + lane / 4, rows = (int)shape.n - tile.m;
+        fuse_copy_rows<ROWS, D>(room, tile.in(k.from, k.strides, tile.m), k.strides.row, rows, (int)shape.depth);
+        fuse_copy_rows<ROWS, DV>(room + V_AT, tile.in(v.from, v.strides, tile.m), v.strides.row, rows, (int)shape.columns);
+        fuse_warp_left<T, ROWS, D, 1, STAYS> keys;
+        fuse_warp_left<T, ROWS, DV, 1, STAYS> values;
+        const auto take = [&] {
+            keys.take(room, row);
+            values.take(room + V_AT, row);
+        };
+        const auto copy = [&](int block, unsigned at) {
+            const int m = block * TM, rows = (int)shape.m - m;
+            const long long before = fuse_rows_before(tile.batch, shape) + m;
+            fuse_copy_rows<TM, D>(at, tile.in(q.from, q.strides, m), q.strides.row, rows, (int)shape.depth);
+            fuse_copy_rows<TM, DV>(at + DO_AT, tile.in(d_o.from, d_o.strides, m), d_o.strides.row, rows, (int)shape.columns);
+            fuse_copy_numbers<TM>(at + NUMBERS_AT, logs + before, rows, 0);
+            fuse_copy_numbers<TM>(at + NUMBERS_AT + TM * 4, inners + before, rows, TM % 128);
+        };
+        float of_keys[1][OF_D / 2] = {}, of_values[1][OF_DV / 2] = {};
+        // What queries from m on, which lie so far into a block, add to the sums.
+        const auto add = [&](auto edge, int m, unsigned at, int within) {
+            float s[1][N / 2], products[N / 2], d[1][N / 2], numbers[N / 4];
+            unsigned narrow[1][N / 4];
+            const Scores scores = {shape, tile.batch, logs, m + lane % 4 * 2, n};
+            const auto take_numbers = [&](int from) {
+                const unsigned of = at + NUMBERS_AT + (from + within) * 4 + lane % 4 * 8;
+#pragma unroll
+                for (int j = 0; j < N / 8; ++j)
+                    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(numbers[2 * j]), "=f"(numbers[2 * j + 1]) : "r"(of + j * 32) : "memory");
+            };
+            const auto number_of = [&](int i) { return numbers[i / 4 * 2 + i % 2]; };
+            fuse_multipliers<N / 2, true, WEIGHT> to = {weight};
+            fuse_multipliers<N / 2, true, OF_WEIGHT> of = {of_weight};
+            // What is dropped is dropped on the way back, too.
+            const auto& by = fuse_first_if_same(to, of);
+            const bool is_same = (const void*)&by == (const void*)&to;
+            scores.look(to);
+            if (!is_same) scores.look(of);
+            keys.template multiply<TM>(s, at, within);
+            values.template multiply<TM>(d, at + DO_AT, within);
+            scores.settle(to);
+            if (!is_same) scores.settle(of);
+            take_numbers(0);
+            scores.template to_weights<decltype(edge)::value>(s[0], products, factor, number_of, score);
+            scores.template narrow<T>(narrow[0], s[0], to);
+            fuse_add_across<T, TM, DV>(of_values, narrow, at + DO_AT, within, sharer * OF_DV);
+            take_numbers(TM);
+            scores.to_gradients(s[0], d[0], products, number_of, by, of_score);
+            fuse_narrow<T>(narrow[0], s[0]);
+            fuse_add_across<T, TM, D>(of_keys, narrow, at, within, sharer * OF_D);
+        };
+        // From the first block of queries on that sees any of the keys.
+        const int blocks = ((int)shape.m + TM - 1) / TM, least = CAUSAL ? tile.m / TM : 0;
+        fuse_over_blocks<STAGES, BYTES, false>(room + OWN, least, blocks - 1, take, copy, [&](int block, unsigned at) {
+#pragma unroll 1
+            for (int within = TM - N; within >= 0; within -= N) {
+                const int m = block * TM + within, past = m + N - 1;
+                if (m >= (int)shape.m || (CAUSAL && past < first)) continue;
+                if (past >= (int)shape.m || (CAUSAL && m < first + 15)) add(fuse_bool<true>(), m, at, within);
+                else add(fuse_bool<false>(), m, at, within);
+            }
+        });
+#pragma unroll
+        for (int i = 0; i < OF_D / 2; ++i) of_keys[0][i] *= factor;
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            const bool live = n + 8 * r < (int)shape.n;
+            const int of_d = sharer * OF_D, of_dv = sharer * OF_DV;
+            fuse_put_row(tile.in(to_k, to_k_strides, n + 8 * r) + of_d, live ? (int)shape.depth - of_d : 0, of_keys[0], r);
+            fuse_put_row(tile.in(to_v, to_v_strides, n + 8 * r) + of_dv, live ? (int)shape.columns - of_dv : 0, of_values[0], r);
         }
     }
 };
@@ -5136,7 +5795,11 @@ extern "C" __global__ void __launch_bounds__(HEAD_THREADS, 1) k0_attention(
         return product2;
     };
     const fuse_kept to_weight = {of_kept, shape, (float)1.1111112f};
+#if defined(HEAD_ROWS)
+    typedef fuse_attention_warps<fuse_bf16, fuse_bf16, HEAD_DEPTH, HEAD_COLUMNS, HEAD_ROWS, HEAD_KEYS, HEAD_PIECES, false, false, true, true, false> attend;
+#else
     typedef fuse_attention<fuse_bf16, fuse_bf16, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, false, false, true, true, false> attend;
+#endif
     attend::run({of_queries, of_queries_strides}, {of_keys, of_keys_strides}, {of_values, of_values_strides}, of_result, of_result_strides, of_logs,
                 shape, counters, 0.125f, to_score, to_weight);
 }
@@ -5190,7 +5853,11 @@ extern "C" __global__ void __launch_bounds__(HEAD_THREADS, 1) k0_attention_queri
         const float cast46 = given;
         return cast46;
     };
+#if defined(HEAD_ROWS)
+    typedef fuse_attention_warps_dq<fuse_bf16, fuse_bf16, HEAD_DEPTH, HEAD_COLUMNS, HEAD_ROWS, HEAD_KEYS, HEAD_PIECES, false, true, false> attend;
+#else
     typedef fuse_attention_dq<fuse_bf16, fuse_bf16, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, false, true, false> attend;
+#endif
     attend::run({of_queries, of_queries_strides}, {of_keys, of_keys_strides}, {of_values, of_values_strides}, {of_result, of_result_strides}, {of_gradient, of_gradient_strides}, of_logs, of_sums, of_gradient_of_queries, of_gradient_of_queries_strides,
                 shape, counters, 0.125f, to_score, of_weight, of_score);
 }
@@ -5245,7 +5912,11 @@ extern "C" __global__ void __launch_bounds__(HEAD_THREADS, 1) k0_attention_keys(
         const float cast46 = given;
         return cast46;
     };
+#if defined(HEAD_ROWS)
+    typedef fuse_attention_warps_dkv<fuse_bf16, fuse_bf16, HEAD_DEPTH, HEAD_COLUMNS, HEAD_ROWS, HEAD_KEYS, HEAD_PIECES, false, true, false> attend;
+#else
     typedef fuse_attention_dkv<fuse_bf16, fuse_bf16, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, false, true, false> attend;
+#endif
     attend::run({of_queries, of_queries_strides}, {of_keys, of_keys_strides}, {of_values, of_values_strides}, {of_gradient, of_gradient_strides}, of_logs, of_sums, of_gradient_of_keys, of_gradient_of_keys_strides, of_gradient_of_values, of_gradient_of_values_strides,
                 shape, counters, 0.125f, to_score, to_weight, of_weight, of_score);
 }

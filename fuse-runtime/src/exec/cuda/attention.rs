@@ -67,9 +67,13 @@ fn launch_parts(
     parts: &[Part],
     buffers: &mut Buffers<'_>,
 ) -> Result<bool> {
-    let mut launches = Vec::new();
+    let mut found = Vec::new();
     for &part in parts {
         let Some(heads) = Heads::find(call, plan, fused, part, buffers)? else { return Ok(false) };
+        found.push((part, heads));
+    }
+    let mut launches = Vec::new();
+    for (part, heads) in found {
         let prepared = call.functions.prepare_attention(call, fused, part, &heads.axes);
         let Some(prepared) = unless_steps_may_be_compiled(prepared)? else { return Ok(false) };
         launches.push((part, heads, prepared));

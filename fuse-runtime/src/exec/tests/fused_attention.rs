@@ -270,8 +270,7 @@ fn compare_calls(
             );
         }
     }
-    let has_kernel = has_wgmma() || dtype.is_half() && capability() >= 80;
-    assert_eq!(program.functions.has_loaded("attention"), has_kernel, "{what}");
+    assert_eq!(program.functions.has_loaded("attention"), has_wgmma() || has_warps(dtype), "{what}");
 }
 
 fn capability() -> u32 {
@@ -280,6 +279,10 @@ fn capability() -> u32 {
 
 fn has_wgmma() -> bool {
     capability() == 90 && !is_without("wgmma")
+}
+
+fn has_warps(dtype: DType) -> bool {
+    capability() >= 80 && dtype.is_half()
 }
 
 #[test]
@@ -510,17 +513,18 @@ fn check_training(dtype: DType, extents: Extents, masked: Mask, trained: Trained
 
 /// Compares with as much room as the largest elements of a result leave.
 fn compare_gradients(dtype: DType, case_of: impl Fn(DType) -> Case, inputs: &[RawTensor], what: &str) {
-    compare_training(dtype, case_of, inputs, what, |want| {
-        // What cancels (one key: the gradient of its score is 0) is as exact as what it is the difference of.
-        let most: Vec<f64> = want.iter().map(|x| largest(&values(x))).collect();
-        let least = most.iter().copied().fold(0.0, f64::max) / 32.0;
-        let room = move |result: usize, _: usize| match dtype {
-            F32 => 64.0 * 2f64.powi(-24) * most[result].max(least),
-            BF16 => 6.0 * 2f64.powi(-8) * most[result].max(least) + 1e-6,
-            _ => 6.0 * 2f64.powi(-11) * most[result].max(least) + 1e-6,
-        };
-        Box::new(room)
-    });
+    compare_training(dtype, case_of, inputs, what, |want| room_of_largest(dtype, want));
+}
+
+fn room_of_largest(dtype: DType, want: &[RawTensor]) -> Room {
+    // What cancels (one key: the gradient of its score is 0) is as exact as what it is the difference of.
+    let most: Vec<f64> = want.iter().map(|x| largest(&values(x))).collect();
+    let least = most.iter().copied().fold(0.0, f64::max) / 32.0;
+    Box::new(move |result, _| match dtype {
+        F32 => 64.0 * 2f64.powi(-24) * most[result].max(least),
+        BF16 => 6.0 * 2f64.powi(-8) * most[result].max(least) + 1e-6,
+        _ => 6.0 * 2f64.powi(-11) * most[result].max(least) + 1e-6,
+    })
 }
 
 /// How far from what is wanted an element of a result may be, by their numbers.
@@ -537,32 +541,45 @@ fn compare_training(
     let program = program(&case);
     let apart = Apart::new(case_of(dtype));
     let Ok(cuda) = Device::cuda(0) else { return };
+    let want = wanted(case_of, inputs);
+    let room = room(&want);
+    // The first call runs step by step, the next ones by a tape.
+    for _ in 0..3 {
+        compare_results(&with_draws(&|| call(&case, &program, inputs, cuda).unwrap()), &want, &room, what);
+        compare_results(&apart.call(inputs, cuda), &want, &room, &format!("{what} as two graphs"));
+    }
+    let has_kernels = has_wgmma() || has_warps(dtype);
+    for kernel in KERNELS {
+        assert_eq!(program.functions.has_loaded(kernel), has_kernels, "{what}: {kernel}");
+        assert_eq!(apart.backward.functions.has_loaded(kernel), has_kernels, "{what} as two graphs: {kernel}");
+    }
+}
+
+const KERNELS: [&str; 3] = ["attention", "attention_queries", "attention_keys"];
+
+/// The same draws in every run.
+fn with_draws(run: &dyn Fn() -> Vec<RawTensor>) -> Vec<RawTensor> {
+    Generator::new(7).scope(run)
+}
+
+/// What steps in f32 give on the processor.
+fn wanted(case_of: impl Fn(DType) -> Case, inputs: &[RawTensor]) -> Vec<RawTensor> {
     let wide = |x: &RawTensor| if x.dtype() == Bool { x.clone() } else { widened(x) };
     let wide: Vec<RawTensor> = inputs.iter().map(wide).collect();
     let exact = differentiated(case_of(F32));
-    let draws = |run: &dyn Fn() -> Vec<RawTensor>| Generator::new(7).scope(run);
-    let want = draws(&|| call(&exact, &exact.program(), &wide, Device::cpu()).unwrap());
-    let room = room(&want);
-    let compare = |got: &[RawTensor], what: &str| {
-        for (k, (got, want)) in std::iter::zip(got, &want).enumerate() {
-            for (i, (got, want)) in std::iter::zip(values(got), values(want)).enumerate() {
-                let room = room(k, i);
-                let is_same = got == want || (got.is_nan() && want.is_nan());
-                assert!(
-                    is_same || want.is_finite() && (got - want).abs() <= room,
-                    "{what}: {i} of result {k} is {got}, not {want}, with room for {room:e}"
-                );
-            }
+    with_draws(&|| call(&exact, &exact.program(), &wide, Device::cpu()).unwrap())
+}
+
+fn compare_results(got: &[RawTensor], want: &[RawTensor], room: &Room, what: &str) {
+    for (k, (got, want)) in std::iter::zip(got, want).enumerate() {
+        for (i, (got, want)) in std::iter::zip(values(got), values(want)).enumerate() {
+            let room = room(k, i);
+            let is_same = got == want || (got.is_nan() && want.is_nan());
+            assert!(
+                is_same || want.is_finite() && (got - want).abs() <= room,
+                "{what}: {i} of result {k} is {got}, not {want}, with room for {room:e}"
+            );
         }
-    };
-    // The first call runs step by step, the next ones by a tape.
-    for _ in 0..3 {
-        compare(&draws(&|| call(&case, &program, inputs, cuda).unwrap()), what);
-        compare(&apart.call(inputs, cuda), &format!("{what} as two graphs"));
-    }
-    for kernel in ["attention", "attention_queries", "attention_keys"] {
-        assert_eq!(program.functions.has_loaded(kernel), has_wgmma(), "{what}: {kernel}");
-        assert_eq!(apart.backward.functions.has_loaded(kernel), has_wgmma(), "{what} as two graphs: {kernel}");
     }
 }
 
@@ -591,6 +608,31 @@ fn gradients_over_sizes_and_drops() {
     for (k, extents) in sizes.into_iter().enumerate() {
         let (dtype, lie) = ([BF16, F16][k % 2], [Lie::Dense, Lie::Projected][k % 2]);
         check_training(dtype, extents, Mask::None, (Form::Written, [0.1, 0.0][k / 2 % 2]), lie);
+    }
+}
+
+/// Heads that are too wide for the way back by warpgroups: two warps share the sums of keys and values, and queries leave registers.
+#[test]
+fn gradients_of_wide_heads() {
+    let sizes: [Extents; 4] =
+        [[1, 2, 150, 170, 256, 256], [1, 2, 130, 70, 192, 64], [2, 1, 65, 100, 160, 224], [1, 1, 40, 33, 136, 136]];
+    for (k, extents @ [b, h, m, n, depth, columns]) in sizes.into_iter().enumerate() {
+        let (dtype, trained) = ([BF16, F16][k % 2], (Form::Written, [0.1, 0.0][k / 2 % 2]));
+        let case_of = |dtype| in_training(dtype, extents, Mask::None, trained);
+        let case = differentiated(case_of(dtype));
+        let program = program(&case);
+        let Ok(cuda) = Device::cuda(0) else { return };
+        let dims = [[b, h, m, depth], [b, h, n, depth], [b, h, n, columns], [b, h, m, columns]];
+        let inputs: Vec<RawTensor> = (0..).zip(&dims).map(|(k, dims)| sample(dtype, dims, k)).collect();
+        let want = wanted(case_of, &inputs);
+        let (room, what) = (room_of_largest(dtype, &want), format!("{dtype:?} {extents:?}"));
+        let run = || with_draws(&|| call(&case, &program, &inputs, cuda).unwrap());
+        let first = run();
+        compare_results(&first, &want, &room, &what);
+        std::iter::zip(&first, run()).for_each(|(a, b)| assert_eq!(values(a), values(&b), "{what}: not alike"));
+        for kernel in KERNELS {
+            assert_eq!(program.functions.has_loaded(kernel), has_warps(dtype) && !has_wgmma(), "{what}: {kernel}");
+        }
     }
 }
 

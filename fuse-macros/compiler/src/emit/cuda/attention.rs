@@ -80,17 +80,16 @@ fn write_helper(
         _ => format!("{causal}, {zero}, {score}, {keeps}, {weight}"),
     };
     let types = dtypes.map(c_type).join(", ");
-    let by_groups = format!(
-        "typedef {}<{types}, HEAD_DEPTH, HEAD_COLUMNS, HEAD_GROUPS, HEAD_KEYS, {choices}> attend;",
-        helper(dtypes[0], part)
-    );
-    if part != Part::Forward || !has_warps(dtypes[0], fused) {
+    let of = |kind: &str, sizes: &str| {
+        let helper = format!("fuse_attention{kind}{}", direction(part));
+        format!("typedef {helper}<{types}, HEAD_DEPTH, HEAD_COLUMNS, {sizes}, {choices}> attend;")
+    };
+    let by_groups = of(kind(dtypes[0]), "HEAD_GROUPS, HEAD_KEYS");
+    if dtypes[0] == DType::F32 {
         return w.line(by_groups);
     }
-    let choices = format!("{causal}, {zero}, {score}, {weight}");
-    let sizes = "HEAD_DEPTH, HEAD_COLUMNS, HEAD_ROWS, HEAD_KEYS, HEAD_PIECES";
     w.line("#if defined(HEAD_ROWS)");
-    w.line(format!("typedef fuse_attention_warps<{types}, {sizes}, {choices}> attend;"));
+    w.line(of("_warps", "HEAD_ROWS, HEAD_KEYS, HEAD_PIECES"));
     w.line("#else");
     w.line(by_groups);
     w.line("#endif");
@@ -118,24 +117,21 @@ fn write_run(w: &mut Writer, scope: &Scope<'_>, (fused, part): (&Fused, Part), l
     w.line(format!("            shape, counters, {factor}, {});", programs.join(", ")));
 }
 
-/// Whether there is a kernel forward by the products of single warps.
-fn has_warps(dtype: DType, fused: &Fused) -> bool {
-    fused.back.is_none() && (dtype.is_half() || dtype.is_generic())
-}
-
-/// The kernel of an element type.
-fn helper(dtype: DType, part: Part) -> String {
-    let kind = match dtype {
+/// What Hopper's kernels of an element type are called after.
+fn kind(dtype: DType) -> &'static str {
+    match dtype {
         DType::F32 => "_floats",
         DType::Param(_) => "_any",
         _ => "",
-    };
-    let direction = match part {
+    }
+}
+
+fn direction(part: Part) -> &'static str {
+    match part {
         Part::Queries => "_dq",
         Part::Keys => "_dkv",
         _ => "",
-    };
-    format!("fuse_attention{kind}{direction}")
+    }
 }
 
 /// Where a kernel writes first.

@@ -96,6 +96,7 @@ const HELPERS: &[Helper] = helpers! {
     "third_ring": "fuse_third_ring" "fuse_put_line";
     "attention_floats": "fuse_attention_floats";
     "attention_floats_back": "fuse_attention_floats_dq" "fuse_attention_floats_dkv";
+    "attention_back_warps": "fuse_attention_warps_dq" "fuse_attention_warps_dkv";
     "attention_any": "fuse_attention_any" "fuse_attention_any_dq" "fuse_attention_any_dkv";
     "tensor": "fuse_product fuse_f16" "fuse_product fuse_bf16" "fuse_product fuse_e4m3";
     "tensor_f16": "fuse_product fuse_f16";

@@ -36,16 +36,17 @@ struct Limits {
 }
 
 const HALVES: Limits = Limits { widest: 256, keys: 4096 };
+const HALVES_BACK: Limits = Limits { widest: WIDEST_BACK, ..HALVES };
 const FLOATS: Limits = Limits { widest: 128, keys: 1024 };
 
 impl Limits {
-    /// Those of elements of so many bytes, if there are kernels for them.
-    fn of(bytes: usize, fused: &Fused) -> Option<Limits> {
-        match (bytes, fused.back.is_some()) {
-            (2, false) => Some(HALVES),
+    /// Those of elements of so many bytes, if a device has kernels for them.
+    fn of(bytes: usize, fused: &Fused, target: &Target) -> Option<Limits> {
+        match (bytes, target.capability) {
             // Where there is a way back, weights that are not stored have to be made by it.
-            (2, true) => Some(Limits { widest: WIDEST_BACK, ..HALVES }),
-            (4, _) => Some(FLOATS),
+            (2, 90) if fused.back.is_some() => Some(HALVES_BACK),
+            (2, 80..) => Some(HALVES),
+            (4, 90) => Some(FLOATS),
             _ => None,
         }
     }
@@ -96,20 +97,16 @@ impl Variant {
             return drawing(fused, axes, target);
         }
         let bytes = element_bytes(part, axes);
-        let limits = Limits::of(bytes, fused)?;
-        // Single warps do it on any device, but leave nothing for a way back.
-        let has_warps = part == Part::Forward && bytes == 2 && fused.back.is_none();
+        let limits = Limits::of(bytes, fused, target)?;
         let leaves_idle = |keys: i64| part == Part::Forward && has_few_tiles_beyond(keys, axes);
-        let is_there = match has_warps {
-            true => target.capability >= 80,
-            false => target.capability == 90 && !leaves_idle(limits.keys),
-        };
-        if !is_there || !limits.fit(part, axes) {
+        // Blocks of single warps share the keys of a tile, unless there is a way back.
+        let shares = bytes == 2 && fused.back.is_none();
+        if !limits.fit(part, axes) || !shares && leaves_idle(limits.keys) {
             return None;
         }
-        let by_warps = has_warps && (target.capability != 90 || leaves_idle(LONG) || has_few_rows(axes));
+        let by_warps = target.capability != 90 || shares && (leaves_idle(LONG) || has_few_rows(axes));
         let walk = match by_warps {
-            true => Warps::choose(axes, target).walk(fused.is_causal),
+            true => Warps::choose(part, fused, axes, target).walk(),
             false => by_groups(part, axes, target, fused.is_causal),
         };
         Some(of_attention(part, walk, axes))
@@ -117,7 +114,7 @@ impl Variant {
 
     /// The grid of a kernel of attention: as many blocks as run at a time, by warps as many as there is work for.
     pub fn launch_attention(&self, axes: &Geometry, target: &Target) -> Launch {
-        if let Some((warps, _)) = Warps::of(self.walk) {
+        if let Some(warps) = Warps::of(self.walk) {
             return warps.launch(axes, target);
         }
         let Walk::Attention { part, depth, columns, groups, keys, is_causal } = self.walk else {
@@ -141,7 +138,7 @@ impl Variant {
 fn drawing(fused: &Fused, axes: &Geometry, target: &Target) -> Option<Variant> {
     let part = Part::Drops;
     let extents = [axes.outer[BATCH_AXES], axes.outer[BATCH_AXES + 1], heads(axes)];
-    let is_there = target.capability == 90 && extents.iter().all(|&extent| extent > 0 && extent < 1 << 30);
+    let is_there = target.capability >= 80 && extents.iter().all(|&extent| extent > 0 && extent < 1 << 30);
     let walk = Walk::Attention { part, depth: 0, columns: 0, groups: 1, keys: 0, is_causal: fused.is_causal };
     is_there.then(|| of_attention(part, walk, axes))
 }
@@ -257,7 +254,7 @@ fn keys(widest: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{H200, attention};
+    use super::super::samples::{H200, attention, attention_and_back};
     use super::super::{Texts, Wish};
     use super::*;
     use std::collections::HashSet;
@@ -304,6 +301,26 @@ mod tests {
         assert!(of(75, 2).is_none());
         assert!(matches!(of(90, 2), Some(Walk::Attention { .. })));
         assert!([80, 89, 100, 120].map(|old| of(old, 2)).iter().all(|walk| matches!(walk, Some(Walk::Warps { .. }))));
+    }
+
+    #[test]
+    fn the_way_back_of_halves_has_warps_off_hopper() {
+        let plan = attention_and_back();
+        let walks = |capability: u32, bytes: usize, width: i64| {
+            let target = Target { capability, ..H200 };
+            [Part::Forward, Part::Queries, Part::Keys].map(|part| {
+                let mut axes = of(bytes, 512, 512, width, 0);
+                axes.operands.resize(part.count(), axes.operands[1].clone());
+                Variant::attention(&plan.fused[0], part, &axes, &target).map(|variant| variant.walk)
+            })
+        };
+        let by_warps = |walks: [Option<Walk>; 3]| walks.map(|walk| matches!(walk, Some(Walk::Warps { .. })));
+        assert_eq!([80, 89, 100, 120].map(|capability| by_warps(walks(capability, 2, 64))), [[true; 3]; 4]);
+        assert_eq!(by_warps(walks(80, 2, 256)), [true; 3]);
+        assert!(walks(90, 2, 128).iter().all(|walk| matches!(walk, Some(Walk::Attention { .. }))));
+        for none in [walks(75, 2, 64), walks(80, 4, 64), walks(90, 2, 256), walks(80, 2, 264)] {
+            assert_eq!(none, [None; 3]);
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Kernels and layouts for the tests of this folder.
 
 use super::{Access, Geometry, Target};
+use crate::autodiff::{self, Request, Seed};
 use crate::graph::Graph;
 use crate::op::{Attr, Build, Check, Op, Relation, Val};
 use crate::plan::{Kernel, Matmul, Plan, Step};
@@ -80,6 +81,16 @@ pub(super) fn attention() -> Plan {
         let [q, k, v] = ["q", "k", "v"].map(|name| graph.input(name, DType::BF16, 2));
         graph.push(Op::named("scaled_dot_product_attention"), &[q, k, v], vec![Attr::Bool(true)])
     })
+}
+
+/// The same with a way back.
+pub(super) fn attention_and_back() -> Plan {
+    let mut graph = Graph::new("sample");
+    let [q, k, v] = ["q", "k", "v"].map(|name| graph.input(name, DType::BF16, 2));
+    graph.outs = vec![graph.push(Op::named("scaled_dot_product_attention"), &[q, k, v], vec![Attr::Bool(true)])];
+    let request = Request { wrt: vec![0, 1, 2], seeds: vec![Seed::Input] };
+    let graph = optimise::run(autodiff::run(graph, &request), optimise::Options::default());
+    schedule::run(&graph, schedule::Options::default())
 }
 
 fn plan(build: impl FnOnce(&mut Graph) -> Val) -> Plan {

@@ -66,9 +66,9 @@ impl Variant {
             Walk::Attention { part, depth, columns, keys, is_causal, .. } => {
                 Some(Walk::Attention { part, depth, columns, groups: 0, keys, is_causal })
             }
-            Walk::Warps { depth, columns, rows, keys, pieces, is_causal } => {
+            Walk::Warps { part, depth, columns, rows, keys, pieces, is_causal, keeps } => {
                 let rows = if has_few(rows) { rows } else { 0 };
-                Some(Walk::Warps { depth, columns, rows, keys, pieces, is_causal })
+                Some(Walk::Warps { part, depth, columns, rows, keys, pieces, is_causal, keeps })
             }
             _ => None,
         };

@@ -97,20 +97,24 @@ pub enum Walk {
         /// Whether a tile has as many keys as come before it.
         is_causal: bool,
     },
-    /// A block of attention forward computes a tile of queries, or shares the keys of one, by products of single warps.
+    /// A block of attention computes a tile, or shares the keys of one, by products of single warps.
     Warps {
+        /// Which of the kernels.
+        part: Part,
         /// Elements of a row of queries and keys, with zeros behind them.
         depth: u32,
         /// Elements of a row of values, with zeros behind them.
         columns: u32,
-        /// Queries of a tile.
+        /// Queries of a tile, or keys whose gradients it is.
         rows: u32,
-        /// Keys of a block.
+        /// Keys of a block, or queries.
         keys: u32,
-        /// Blocks of keys or values that are there or on their way at a time.
+        /// Blocks of keys or values that are there or on their way at a time, on the way back of both.
         pieces: u32,
         /// Whether a tile has as many keys as come before it.
         is_causal: bool,
+        /// Whether there is a way back, so that blocks share the keys of no tile.
+        keeps: bool,
     },
     /// A block of a matmul template computes a strip of columns of a product of few rows.
     Strips {

@@ -1,13 +1,19 @@
 //! Attention by products of single warps: which calls it is for, how large its tiles are, and how many blocks share the keys of one.
 
-use super::attention::{GROUP_THREADS, Tiling, heads, padded};
+use super::attention::{GROUP_THREADS, Part, Tiling, heads, padded};
 use super::{BATCH_AXES, Geometry, Launch, PARTS, Target, Walk, ceil_div};
+use crate::plan::Fused;
 
 /// Queries of a tile whose warps share the keys.
 const FEW_ROWS: u32 = 16;
 /// Pieces of the ring, if there is room: with few queries all that counts is how much is on its way, with many they keep a warp from registers.
 const PIECES_OF_FEW: u32 = 4;
 const PIECES_OF_MANY: u32 = 2;
+/// Rows of a tile of the way back, 16 a warp, and of what goes past it at a time, the first of which there is room for.
+const ROWS_BACK: u32 = 64;
+const KEYS_BACK: [u32; 3] = [64, 32, 16];
+/// Columns of the gradients of keys and values together that a warp has registers for.
+const COLUMNS_BACK: u32 = 256;
 /// Blocks of a multiprocessor, which hide each other's waiting.
 const BLOCKS: u32 = 2;
 /// Shared memory of a block that is not the kernel's, in bytes.
@@ -21,56 +27,103 @@ const MOST_OF_MANY: i64 = 32;
 /// A kernel of attention by warps: the sizes of a tile.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Warps {
+    /// Which of the kernels.
+    pub part: Part,
     /// Elements of a row of queries and keys.
     pub depth: u32,
     /// Elements of a row of values.
     pub columns: u32,
-    /// Queries of a tile.
+    /// Queries of a tile, or keys whose gradients it is.
     pub rows: u32,
-    /// Keys of a block.
+    /// Keys of a block, or queries.
     pub keys: u32,
     /// Pieces of the ring.
     pub pieces: u32,
+    /// Whether a tile has as many keys as come before it.
+    pub is_causal: bool,
+    /// Whether there is a way back.
+    pub keeps: bool,
 }
 
 impl Warps {
     /// The sizes for a call.
-    pub fn choose(axes: &Geometry, target: &Target) -> Self {
+    pub fn choose(part: Part, fused: &Fused, axes: &Geometry, target: &Target) -> Self {
         let [depth, columns] = [axes.inner[0], axes.inner[1]].map(padded);
-        let (m, widest) = (axes.outer[BATCH_AXES], depth.max(columns));
-        let rows: &[u32] = match m {
-            _ if has_few_rows(axes) => &[FEW_ROWS],
+        let (is_causal, keeps) = (fused.is_causal, fused.back.is_some());
+        let any = Warps { part, depth, columns, rows: 0, keys: 0, pieces: PIECES_OF_MANY, is_causal, keeps };
+        match part {
+            Part::Forward => any.forward(axes, target),
+            _ => any.back(target),
+        }
+    }
+
+    fn forward(self, axes: &Geometry, target: &Target) -> Self {
+        let rows: &[u32] = match axes.outer[BATCH_AXES] {
+            // Rows of one tile may be of several heads.
+            _ if has_few_rows(axes) && !self.keeps => &[FEW_ROWS],
             ..=64 => &[64],
-            _ if widest > 128 => &[64],
+            _ if self.widest() > 128 => &[64],
             _ => &[128, 64],
         };
-        let all = rows.iter().map(|rows| Warps::of_rows(*rows, [depth, columns], target));
+        let all = rows.iter().map(|rows| self.of_rows(*rows, target));
         all.min_by_key(|warps| warps.tiling_and_time(axes, target).1).expect("there is one")
     }
 
-    fn of_rows(rows: u32, [depth, columns]: [u32; 2], target: &Target) -> Self {
-        let widest = depth.max(columns);
+    fn of_rows(self, rows: u32, target: &Target) -> Self {
+        let widest = self.widest();
         let keys = if !has_few(rows) && widest > 128 { 32 } else { 64 };
         let most = if has_few(rows) { PIECES_OF_FEW } else { PIECES_OF_MANY };
-        let room = target.shared_per_multiprocessor as u32 / BLOCKS - ASIDE;
-        let pieces = room.saturating_sub(2 * rows * depth) / (2 * keys * widest);
-        Warps { depth, columns, rows, keys, pieces: pieces.clamp(2, most) }
+        let pieces = room(target).saturating_sub(2 * rows * self.depth) / (2 * keys * widest);
+        Warps { rows, keys, pieces: pieces.clamp(2, most), ..self }
     }
 
-    /// Those of a variant, and whether it is causal.
-    pub fn of(walk: Walk) -> Option<(Self, bool)> {
-        let Walk::Warps { depth, columns, rows, keys, pieces, is_causal } = walk else { return None };
-        Some((Warps { depth, columns, rows, keys, pieces }, is_causal))
+    /// Blocks of what goes past are as large as a multiprocessor has room for [BLOCKS] times, or once.
+    fn back(self, target: &Target) -> Self {
+        // Two warps have the same keys and each half the columns, where one has no registers for them.
+        let is_halved = self.part == Part::Keys && self.depth + self.columns > COLUMNS_BACK;
+        let rows = if is_halved { ROWS_BACK / 2 } else { ROWS_BACK };
+        let of = |keys: u32| Warps { rows, keys, ..self };
+        let fitting = |room: u32| KEYS_BACK.map(of).into_iter().find(|warps| warps.shared() <= room);
+        let once = || fitting(target.shared_per_block as u32);
+        fitting(room(target)).or_else(once).expect("there is room from compute capability 8.0 on")
+    }
+
+    fn widest(&self) -> u32 {
+        self.depth.max(self.columns)
+    }
+
+    /// Those of a variant.
+    pub fn of(walk: Walk) -> Option<Self> {
+        let Walk::Warps { part, depth, columns, rows, keys, pieces, is_causal, keeps } = walk else { return None };
+        Some(Warps { part, depth, columns, rows, keys, pieces, is_causal, keeps })
     }
 
     /// The variant's walk.
-    pub fn walk(self, is_causal: bool) -> Walk {
-        let Warps { depth, columns, rows, keys, pieces } = self;
-        Walk::Warps { depth, columns, rows, keys, pieces, is_causal }
+    pub fn walk(self) -> Walk {
+        let Warps { part, depth, columns, rows, keys, pieces, is_causal, keeps } = self;
+        Walk::Warps { part, depth, columns, rows, keys, pieces, is_causal, keeps }
+    }
+
+    /// Bytes of shared memory.
+    fn shared(&self) -> u32 {
+        match self.part {
+            Part::Forward => self.shared_forward(),
+            _ => self.shared_back(),
+        }
+    }
+
+    /// The rows of the tile, and blocks of what goes past; with queries two numbers of each, and wide ones of a tile go to registers and
+    /// leave their place to blocks of keys.
+    fn shared_back(&self) -> u32 {
+        let (own, width) = (2 * self.rows * (self.depth + self.columns), self.depth + self.columns);
+        let numbers = if self.part == Part::Keys { 8 } else { 0 };
+        let ring = self.pieces * self.keys * (2 * width + numbers);
+        let goes_over = self.part == Part::Queries && width > 128 && 2 * self.depth + width <= 512;
+        128 + if goes_over { own.max(ring) } else { own + ring }
     }
 
     /// Queries and the ring, in whose place there is later what was added up, with what each row sums to in front of it.
-    fn shared(&self) -> u32 {
+    fn shared_forward(&self) -> u32 {
         let walking = 2 * (self.rows * self.depth + self.pieces * self.keys * self.depth.max(self.columns));
         let sharers = if self.is_few() { 4 } else { 1 };
         128 + walking.max(sharers * self.rows * (8 + 4 * (self.columns + 8)))
@@ -98,12 +151,12 @@ impl Warps {
     /// The same with as many blocks for the keys of a tile as let all be done soonest, and when that will be.
     fn tiling_and_time(&self, axes: &Geometry, target: &Target) -> (Tiling, i64) {
         let folded = if self.is_few() { folded(axes) } else { 1 };
-        let [m, n] = [BATCH_AXES, BATCH_AXES + 1].map(|axis| axes.outer[axis]);
+        let [m, n] = self.extents(axes);
         let (heads, rows) = (heads(axes) / folded, m * folded);
         let tiles = ceil_div(rows, self.rows.into());
         let blocks = ceil_div(n, self.keys.into());
         let room = i64::from(self.shared() / (8 * self.rows)) - 1;
-        let most = if self.is_few() { MOST_OF_FEW } else { MOST_OF_MANY }.min(room).min(blocks);
+        let most = if self.keeps { 1 } else { self.most_splits().min(room).min(blocks) };
         let slots = i64::from(target.multiprocessors * BLOCKS);
         let time = |splits: i64| {
             let waves = ceil_div(tiles * heads * splits, slots);
@@ -138,9 +191,24 @@ impl Warps {
         3000 + 40 * splits + 900 * ceil_div(items * share, GROUP_THREADS.into()) * ceil_div(splits, 8 * share)
     }
 
+    /// How many rows there are, and how many go past them.
+    fn extents(&self, axes: &Geometry) -> [i64; 2] {
+        let [m, n] = [BATCH_AXES, BATCH_AXES + 1].map(|axis| axes.outer[axis]);
+        if self.part == Part::Keys { [n, m] } else { [m, n] }
+    }
+
+    fn most_splits(&self) -> i64 {
+        if self.is_few() { MOST_OF_FEW } else { MOST_OF_MANY }
+    }
+
     fn is_few(&self) -> bool {
         has_few(self.rows)
     }
+}
+
+/// Shared memory of one of the [BLOCKS] of a multiprocessor.
+fn room(target: &Target) -> u32 {
+    target.shared_per_multiprocessor as u32 / BLOCKS - ASIDE
 }
 
 /// Whether tiles of so many queries are those whose warps share the keys.
@@ -163,7 +231,7 @@ fn folded(axes: &Geometry) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::super::Access;
-    use super::super::samples::H200;
+    use super::super::samples::{H200, attention, attention_and_back};
     use super::*;
 
     const A100: Target = Target {
@@ -190,8 +258,12 @@ mod tests {
         Geometry { outer: vec![batch, groups, heads, m, n], inner: vec![width, width], operands }
     }
 
+    fn forward(axes: &Geometry, target: &Target) -> Warps {
+        Warps::choose(Part::Forward, &attention().fused[0], axes, target)
+    }
+
     fn tiling(axes: &Geometry, target: &Target) -> (u32, Tiling) {
-        let warps = Warps::choose(axes, target);
+        let warps = forward(axes, target);
         (warps.rows, warps.tiling(axes, target))
     }
 
@@ -201,10 +273,47 @@ mod tests {
             for width in (8..=256).step_by(8) {
                 for m in [1, 17, 65, 4096] {
                     let axes = heads_of([1, 2, 2], [m, 5000], width);
-                    let launch = Warps::choose(&axes, &target).launch(&axes, &target);
+                    let launch = forward(&axes, &target).launch(&axes, &target);
                     assert!(launch.shared as usize <= target.shared_per_block, "{width}: {}", launch.shared);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_way_back_has_two_blocks_a_multiprocessor_where_there_is_room() {
+        let plan = attention_and_back();
+        let sizes = |part, target: &Target, widths: [i64; 2]| {
+            let axes = Geometry { inner: widths.to_vec(), ..heads_of([1, 2, 2], [300, 500], 256) };
+            let warps = Warps::choose(part, &plan.fused[0], &axes, target);
+            let launch = warps.launch(&axes, target);
+            assert!(launch.shared as usize <= target.shared_per_block, "{part:?} {widths:?}: {}", launch.shared);
+            let rows = if part == Part::Keys { 500 } else { 300 };
+            assert_eq!(launch.blocks, 4 * ceil_div(rows, warps.rows.into()) as u64);
+            (warps.rows, warps.keys, (launch.shared as usize + 1024) * 2 <= target.shared_per_multiprocessor)
+        };
+        let widths = (32..=256).step_by(32).flat_map(|depth| (8..=256).step_by(8).map(move |columns| [depth, columns]));
+        for widths in widths {
+            let fits = |target| Part::BACK.map(|part| sizes(part, target, widths));
+            let _ = [H200, A100, ADA].iter().map(fits).count();
+        }
+        let of = |width| [H200, A100, ADA].map(|target| Part::BACK.map(|part| sizes(part, &target, [width; 2])));
+        assert_eq!(of(64), [[(64, 64, true); 2], [(64, 64, true); 2], [(64, 64, true), (64, 32, true)]]);
+        assert_eq!(of(128), [[(64, 64, true); 2], [(64, 64, true), (64, 32, true)], [(64, 32, true), (64, 16, true)]]);
+        assert_eq!(
+            of(256),
+            [[(64, 16, true), (32, 32, true)], [(64, 32, false), (32, 16, true)], [(64, 16, false), (32, 32, false)]]
+        );
+    }
+
+    #[test]
+    fn a_tile_of_which_logarithms_are_kept_is_a_blocks_own() {
+        let plan = attention_and_back();
+        for m in [1, 16, 64, 4096] {
+            let axes = heads_of([1, 2, 4], [m, 8192], 64);
+            let warps = Warps::choose(Part::Forward, &plan.fused[0], &axes, &A100);
+            let Tiling { splits, folded, .. } = warps.tiling(&axes, &A100);
+            assert_eq!((warps.is_few(), splits, folded), (false, 1, 1));
         }
     }
 

@@ -9,13 +9,15 @@
 // "Flash-Decoding for long-context inference", 2023). Each leaves its largest scores, its sums and what it added up, and the last to
 // finish joins all of them, always in the same order. Where heads read the same keys, `folded` of them are rows of one tile.
 //
-// D, DV, TN, CAUSAL, ZERO, PLAIN and PLAIN_WEIGHT are what they are there.
-template <class T, class TO, int D, int DV, int ROWS, int TN, int PIECES, bool CAUSAL, bool ZERO, bool PLAIN, bool PLAIN_WEIGHT>
+// D, DV, TN, CAUSAL, ZERO, PLAIN, KEEPS and PLAIN_WEIGHT are what they are there. Where logarithms are kept for a way back, a tile is a
+// block's own.
+template <class T, class TO, int D, int DV, int ROWS, int TN, int PIECES, bool CAUSAL, bool ZERO, bool PLAIN, bool KEEPS, bool PLAIN_WEIGHT>
 struct fuse_attention_warps {
     static constexpr bool FEW = ROWS == 16;
     // Warps that share the keys of a block, keys that a warp has of one, and tiles of 16 rows that it has.
     static constexpr int SHARERS = FEW ? 4 : 1, N = TN / SHARERS, TILES = FEW ? 1 : ROWS / 64;
     static_assert(PIECES >= 2 && N % 16 == 0, "a piece comes while another is there, of whole products");
+    static_assert(!KEEPS || !FEW, "rows that are kept are of one head");
     // Shared memory: queries and the ring; behind the loop largest scores and sums, and what was added up in rows of so many floats.
     static constexpr int PIECE = TN * (D > DV ? D : DV) * 2, RING = ROWS * D * 2, ROW = DV + 8;
     // What a block leaves for the last one: rows of values, then the largest score and the sum of each.
@@ -58,9 +60,9 @@ struct fuse_attention_warps {
     struct Rows { float largest[2], sum[2], scale[2]; };
 
     // Scores become exponentials, of two rows at these places and keys from n on. EDGE: there may be keys that are none, or that are behind the query.
-    template <bool EDGE, class SCORE, class WEIGHT>
+    template <bool EDGE, class SCORE, class MULTIPLIERS>
     static __device__ __forceinline__ void soften(float (&s)[N / 2], Rows& rows, const Tile& tile, const Place (&places)[2], int n,
-                                                  const fuse_attention_shape& shape, float to_exp2, const SCORE& score, const WEIGHT& weight)
+                                                  const fuse_attention_shape& shape, float to_exp2, const SCORE& score, const MULTIPLIERS& by)
     {
         const auto key = [&](int i) { return n + i / 4 * 8 + i % 2; };
         // Places that are none read like the last one that is.
@@ -108,7 +110,7 @@ struct fuse_attention_warps {
             rows.sum[r] = __fmaf_rn(rows.sum[r], rows.scale[r], part[r]);
         }
 #pragma unroll
-        for (int i = 0; !PLAIN_WEIGHT && i < N / 2; ++i) s[i] = weight(batch[i / 2 % 2], s[i], places[i / 2 % 2].query, there(i));
+        for (int i = 0; !PLAIN_WEIGHT && i < N / 2; ++i) s[i] = by.apply(batch[i / 2 % 2], i, s[i], places[i / 2 % 2].query, there(i));
     }
 
     // Eight columns of a row of the result, or of what is added up to it.
@@ -207,9 +209,10 @@ struct fuse_attention_warps {
         });
     }
 
+    // `beside`: what blocks leave for the last one, or, if they are kept, the logarithms of all rows.
     template <class SCORE, class WEIGHT>
     static __device__ __forceinline__ void run(fuse_matrices<T> q, fuse_matrices<T> k, fuse_matrices<T> v, TO* to, const fuse_heads& to_strides,
-                                               float* parts, const fuse_attention_shape& shape, unsigned* counters, float factor,
+                                               float* beside, const fuse_attention_shape& shape, unsigned* counters, float factor,
                                                const SCORE& score, const WEIGHT& weight)
     {
         extern __shared__ unsigned char fuse_memory[];
@@ -268,7 +271,17 @@ struct fuse_attention_warps {
 #pragma unroll
             for (int t = 0; t < TILES; ++t) {
                 const Place places[2] = {FEW ? two[0] : place(2 * t), FEW ? two[1] : place(2 * t + 1)};
-                soften<decltype(edge)::value>(s[t], rows[t], tile, places, block * TN + key + lane % 4 * 2, shape, to_exp2, score, weight);
+                const int n = block * TN + key + lane % 4 * 2;
+                if constexpr (FEW || PLAIN_WEIGHT) {
+                    // Two rows may be of two heads.
+                    const auto alone = [&](const int (&batch)[3], float w, int m, int n) { return weight(batch, w, m, n); };
+                    const fuse_multipliers<N / 2, false, decltype(alone)> by = {alone};
+                    soften<decltype(edge)::value>(s[t], rows[t], tile, places, n, shape, to_exp2, score, by);
+                } else {
+                    fuse_multipliers<N / 2, false, WEIGHT> by = {weight};
+                    by.look(tile.batch, tile.m + row + t * 16 + lane / 4, n, (int)shape.m - 1, (int)shape.n - 1);
+                    soften<decltype(edge)::value>(s[t], rows[t], tile, places, n, shape, to_exp2, score, by);
+                }
 #pragma unroll
                 for (int i = 0; i < DV / 2; ++i) o[t][i] *= rows[t].scale[i / 2 % 2];
                 fuse_narrow<T>(p[t], s[t]);
@@ -302,7 +315,7 @@ struct fuse_attention_warps {
             }
         }
         __syncthreads();
-        float* const part = parts + (long long)blockIdx.x * PART;
+        float* const part = KEEPS ? nullptr : beside + (long long)blockIdx.x * PART;
         over_results<1>(min(ROWS, rows_of(shape) - tile.m), shape, [&](bool live, int row, int column) {
             if (!live) return;
             float largest = never(), sum = 0.0f;
@@ -317,7 +330,8 @@ struct fuse_attention_warps {
                 sum = __fmaf_rn(of.y, weight, sum);
                 all.add({values[0], values[1]}, weight);
             }
-            if (shape.splits > 1) {
+            if (KEEPS && column == 0) fuse_put_log<ZERO>(beside, shape, tile.batch, tile.m + row, largest, factor, sum);
+            if (!KEEPS && shape.splits > 1) {
                 if (column == 0) ((float2*)(part + ROWS * DV))[row] = make_float2(largest, sum);
                 return all.put(part + row * DV + column);
             }
@@ -325,7 +339,7 @@ struct fuse_attention_warps {
             for (int k = 0; k < 8; ++k) all.of[k] *= normal(sum);
             all.put(Place(tile, tile.m + row, shape).in(to, to_strides, tile) + column);
         });
-        if (shape.splits > 1 && fuse_last(counters + number, shape.splits))
+        if (!KEEPS && shape.splits > 1 && fuse_last(counters + number, shape.splits))
             join(part - (long long)split * PART, sums, to, to_strides, tile, shape, to_exp2);
     }
 };

@@ -98,8 +98,8 @@ template <int N, bool TURNED, class WEIGHT> struct fuse_multipliers {
 // What is kept is looked up before it is needed, one bit a place: four neighbours along a row share a draw, so each of the threads
 // that have them asks for all four of some rows, and they exchange what they know.
 template <int N, bool TURNED, class KEEP> struct fuse_multipliers<N, TURNED, fuse_drops<KEEP>> {
-    static constexpr int SHARERS = TURNED ? 4 : 2, WORDS = N / 32;
-    static_assert(N % 32 == 0, "whole words of bits");
+    static constexpr int SHARERS = TURNED ? 4 : 2, WORDS = (N + 31) / 32;
+    static_assert(N % 4 == 0, "of every eight two, in two lines");
     const fuse_drops<KEEP>& drops;
     unsigned kept[SHARERS][WORDS];
 
@@ -114,7 +114,7 @@ template <int N, bool TURNED, class KEEP> struct fuse_multipliers<N, TURNED, fus
         for (int word = 0; word < WORDS; ++word) {
             unsigned bits = 0;
 #pragma unroll 1
-            for (int j = 0; j < 8; ++j) {
+            for (int j = 0; j < min(8, N / 4 - 8 * word); ++j) {
                 const int along = (word * 8 + j) * 8, query = min(TURNED ? row + along : row, last_m), key = TURNED ? first : first + along;
 #pragma unroll
                 for (int k = 0; k < 4; ++k) bits |= (unsigned)(drops.keep(batch, query, min(key + k, last_n)) ? 1 : 0) << (4 * j + k);
@@ -136,8 +136,9 @@ template <int N, bool TURNED, class KEEP> struct fuse_multipliers<N, TURNED, fus
 
 // Of two queries a thread has every word of its keys.
 template <int N> struct fuse_multipliers<N, false, fuse_kept> {
+    static constexpr int WORDS = (N + 15) / 16;
     const fuse_kept& kept;
-    unsigned words[2][N / 16];
+    unsigned words[2][WORDS];
 
     __device__ __forceinline__ void look(const int (&batch)[3], int m, int n, int, int)
     {
@@ -145,7 +146,7 @@ template <int N> struct fuse_multipliers<N, false, fuse_kept> {
 #pragma unroll
         for (int r = 0; r < 2; ++r)
 #pragma unroll
-            for (int k = 0; k < N / 16; ++k) words[r][k] = *kept.at(batch, m + 8 * r, first + 32 * k);
+            for (int k = 0; k < WORDS; ++k) words[r][k] = *kept.at(batch, m + 8 * r, first + 32 * k) >> (N < 16 ? first % 32 : 0);
     }
     __device__ __forceinline__ void settle(int) {}
 
@@ -158,7 +159,7 @@ template <int N> struct fuse_multipliers<N, false, fuse_kept> {
 
 // Of two keys eight apart a thread has a word of every query, of which two bits are theirs.
 template <int N> struct fuse_multipliers<N, true, fuse_kept> {
-    static_assert(N == 32, "a word of bits");
+    static_assert(N <= 32, "a word of bits");
     const fuse_kept& kept;
     uint2 words[N / 4];
     unsigned own;

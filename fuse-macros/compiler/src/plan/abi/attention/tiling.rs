@@ -82,8 +82,8 @@ pub fn attention_shape(variant: &Variant, axes: &Geometry, target: &Target) -> V
             (part, tiling(part, groups, axes, target, is_causal), is_causal)
         }
         walk => {
-            let (warps, is_causal) = Warps::of(walk).expect("only attention has such a shape");
-            (Part::Forward, warps.tiling(axes, target), is_causal)
+            let warps = Warps::of(walk).expect("only attention has such a shape");
+            (warps.part, warps.tiling(axes, target), warps.is_causal)
         }
     };
     let Tiling { tiles, heads, splits, folded, whole } = tiling;
