@@ -79,6 +79,8 @@ enum Form {
     Written,
     /// With a score that depends on the distance of the positions and is bent by a function.
     Bent,
+    /// With the root of a product of sizes, whose derivative is infinite where there is none.
+    Rooted,
 }
 
 fn view(x: &RawTensor, axes: [isize; 4]) -> RawTensor {
@@ -142,14 +144,18 @@ fn case(dtype: DType, extents: Extents, mask: Mask, form: Form) -> Case {
         if let Form::Op(causal) = form {
             return vec![op(g, "scaled_dot_product_attention", x, &[Attr::Bool(causal)])];
         }
-        let turned = op(g, "transpose", &[x[1]], &[Attr::Int(-2), Attr::Int(-1)]);
-        let mut scores = op(g, "matmul", &[x[0], turned], &[]);
+        let [queries, keys] = [x[0], x[1]].map(|x| if form == Form::Rooted { op(g, "abs", &[x], &[]) } else { x });
+        let turned = op(g, "transpose", &[keys], &[Attr::Int(-2), Attr::Int(-1)]);
+        let mut scores = op(g, "matmul", &[queries, turned], &[]);
         let attrs = [Attr::Lit(Literal::Float(0.125)), Attr::DType(dtype)];
         let scale = g.push(Op::named("constant"), &[], attrs.to_vec());
         scores = op(g, "mul", &[scores, scale], &[]);
         if form == Form::Bent {
             scores = op(g, "tanh", &[scores], &[]);
             scores = op(g, "add", &[scores, scores], &[]);
+        }
+        if form == Form::Rooted {
+            scores = op(g, "sqrt", &[scores], &[]);
         }
         if let Some(mask) = x.get(3).filter(|_| mask.is_added()) {
             scores = op(g, "add", &[scores, *mask], &[]);
@@ -180,11 +186,13 @@ fn reference(inputs: &[RawTensor], extents: Extents, mask: Mask, form: Form) -> 
         for query in 0..m {
             let score = |key: usize| {
                 let (q, k) = (&all[0][(head * m + query) * depth..], &all[1][(head * n + key) * depth..]);
-                let product: f64 = (0..depth).map(|d| q[d] * k[d]).sum();
+                let sized = |x: f64| if form == Form::Rooted { x.abs() } else { x };
+                let product: f64 = (0..depth).map(|d| sized(q[d]) * sized(k[d])).sum();
                 let scaled = match form {
                     Form::Op(_) => product / (depth as f64).sqrt(),
                     Form::Written => product * 0.125,
                     Form::Bent => 2.0 * (product * 0.125).tanh(),
+                    Form::Rooted => (product * 0.125).sqrt(),
                 };
                 let masked = |key: usize| all[3][(head * m + query) * n + key];
                 match mask {
@@ -671,6 +679,16 @@ fn gradients_behind_masks() {
     // Weights of rows that are masked as a whole are alike, which a logarithm beside -1e9 does not tell.
     check_training(BF16, extents, Mask::Far, (Form::Op(false), 0.0), Lie::Dense);
     check_training(F16, extents, Mask::None, (Form::Written, 0.2), Lie::Projected);
+}
+
+/// Places behind the last query and key have no gradient, whatever the derivative of a score is there.
+#[test]
+fn gradients_of_scores_that_are_steep_at_zero() {
+    for dtype in [BF16, F16, F32] {
+        for (extents, rate) in [([2, 3, 70, 150, 64, 64], 0.0), ([1, 2, 129, 33, 32, 48], 0.1)] {
+            check_training(dtype, extents, Mask::None, (Form::Rooted, rate), Lie::Dense);
+        }
+    }
 }
 
 #[test]

@@ -110,7 +110,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TN, bool CAUSAL, boo
                         if constexpr (DRAWN) d[i] *= kept.has(i) ? of_weight.scale : 0.0f;
                         else if (!PLAIN_WEIGHT) d[i] = scores.run(of_weight, i, d[i]);
                         s[i] *= d[i] - line_inner[i / 2 % 2];
-                        if (!PLAIN) s[i] = scores.run(of_score, i, s[i], products[i]);
+                        if (!PLAIN) s[i] = scores.to_product(of_score, i, s[i], products[i]);
                     }
                     const T* const across = tile.in(k.from, k.strides, n);
                     if (odd_keys) {
@@ -224,7 +224,7 @@ template <class T, class TO, int D, int DV, int GROUPS, int TM, bool CAUSAL, boo
 #pragma unroll
                         for (int i = 8 * step; i < 8 * step + 8; ++i) {
                             d[i] = s[i] * (multiply(of_weight, i, d[i]) - way.number(results, i));
-                            if (!PLAIN) d[i] = scores.run(of_score, i, d[i], products[i]);
+                            if (!PLAIN) d[i] = scores.to_product(of_score, i, d[i], products[i]);
                         }
                     };
                     if (odd_results) {
