@@ -77,8 +77,9 @@ impl Product {
             false => rayon::current_num_threads(),
         };
         let right = Right::<T>::of(self);
-        let cut = Cut::of(self, right.matrices, threads);
-        let room = || (Worker::new(launch, body, &[]), Room::new(cut.rows * cut.columns, T::Compute::kernel(level())));
+        let kernel = T::Compute::kernel(level());
+        let cut = Cut::of(self, right.matrices, threads, kernel.rows);
+        let room = || (Worker::new(launch, body, &[]), Room::new(cut.rows * cut.columns, kernel));
         let numbers: Vec<usize> = (0..cut.strips()).collect();
         for numbers in numbers.chunks(right.strips_at_a_time(cut.columns)) {
             let strips: Vec<Strip> = numbers.iter().map(|&number| cut.strip(number)).collect();

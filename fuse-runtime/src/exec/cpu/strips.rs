@@ -39,8 +39,9 @@ pub(super) struct Tile {
 }
 
 impl Cut {
-    /// Large tiles, but some for every thread, with as many rows each. The right operand may be one matrix for the whole batch.
-    pub fn of(product: &Product, right_matrices: usize, threads: usize) -> Self {
+    /// Large tiles, but some for every thread, with as many rows each: whole groups of those that registers hold, where there are tiles
+    /// enough. The right operand may be one matrix for the whole batch.
+    pub fn of(product: &Product, right_matrices: usize, threads: usize, group: usize) -> Self {
         let &Product { batch, m, n, .. } = product;
         let wanted = if threads == 1 { 1 } else { 4 * threads };
         let least = m.div_ceil(TILE_ROWS);
@@ -49,6 +50,8 @@ impl Cut {
         let columns = (*COLUMNS.iter().find(enough).unwrap_or(&COLUMNS[COLUMNS.len() - 1])).min(n);
         let strips = n.div_ceil(columns);
         let rows = m.div_ceil(wanted.div_ceil(batch * strips).clamp(least, most));
+        let whole = rows.next_multiple_of(group).min(TILE_ROWS / group * group);
+        let rows = if batch * strips * m.div_ceil(whole) >= wanted { whole } else { rows };
         Cut { rows, columns, groups: m.div_ceil(rows), strips, batch, right_matrices, m, n }
     }
 
@@ -83,7 +86,7 @@ mod tests {
 
     fn cut(batch: usize, m: usize, n: usize, right_matrices: usize, threads: usize) -> Cut {
         let nothing = || RawTensor::from_slice(&[0f32; 0], &[0, 0]).unwrap();
-        Cut::of(&Product { a: nothing(), b: nothing(), batch, m, n, k: 64 }, right_matrices, threads)
+        Cut::of(&Product { a: nothing(), b: nothing(), batch, m, n, k: 64 }, right_matrices, threads, 14)
     }
 
     #[test]

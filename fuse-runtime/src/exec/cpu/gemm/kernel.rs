@@ -5,6 +5,7 @@ use super::dots::{DOT_ROWS, Dots, dots};
 use super::lanes::{Lanes, Plain};
 use crate::dtype::Element;
 use crate::math::Number;
+use crate::reduce::prefetch;
 use crate::rt::Level;
 
 /// The right operand as panels of as many columns as two vectors have.
@@ -48,6 +49,8 @@ pub(super) struct Stretch<A> {
 pub(in crate::exec::cpu) struct Kernel<A> {
     /// The columns of a panel.
     pub columns: usize,
+    /// The rows that registers hold sums of.
+    pub rows: usize,
     /// Adds a stretch. The operands have to hold what it says, and the processor those vectors.
     pub(super) run: unsafe fn(&Stretch<A>),
     /// Adds a stretch of few rows; as above.
@@ -117,7 +120,7 @@ macro_rules! integers {
 integers! { i64, 4; i32, 8; u8, 16; }
 
 fn baseline<L: Lanes<Element: Multiply>>() -> Kernel<L::Element> {
-    Kernel { columns: 2 * L::WIDTH, run: stretch::<L>, dots: dots::<L> }
+    Kernel { columns: 2 * L::WIDTH, rows: L::ROWS, run: stretch::<L>, dots: dots::<L> }
 }
 
 /// The kernel of lanes, with its functions compiled for features that the processor has been asked for.
@@ -137,7 +140,7 @@ macro_rules! with_features {
                 unsafe { dots::<L>(d) }
             }
 
-            Kernel { columns: 2 * L::WIDTH, run: run::<L>, dots: few::<L> }
+            Kernel { columns: 2 * L::WIDTH, rows: L::ROWS, run: run::<L>, dots: few::<L> }
         }
     };
 }
@@ -145,65 +148,104 @@ macro_rules! with_features {
 with_features! { avx2, "avx2,fma" }
 with_features! { avx512, "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl" }
 
-/// All rows, as many at a time as registers hold. Few rows go through several panels together, so that there are enough sums
-/// that do not wait for each other.
+/// All rows, as many at a time as registers hold. A panel goes past all of them before the next one does.
 #[inline(always)]
 unsafe fn stretch<L: Lanes<Element: Multiply>>(s: &Stretch<L::Element>) {
-    let mut row = 0;
-    while row < s.rows {
-        let left = s.rows - row;
-        // SAFETY: passed on from the caller.
-        row += unsafe {
-            match left {
-                14.. if L::ROWS >= 14 => rows::<L, 14, 1>(s, row),
-                8.. if L::ROWS >= 8 => rows::<L, 8, 1>(s, row),
-                6.. if L::ROWS >= 6 => rows::<L, 6, 1>(s, row),
-                4.. => rows::<L, 4, 1>(s, row),
-                2.. => rows::<L, 2, 2>(s, row),
-                _ => rows::<L, 1, 4>(s, row),
-            }
-        };
+    let mut done = 0;
+    // SAFETY: passed on from the caller.
+    unsafe {
+        for column in (0..s.columns).step_by(2 * L::WIDTH) {
+            done = in_panel::<L>(s, column);
+        }
+        while done < s.rows {
+            done += if s.rows - done >= 2 { few_rows::<L, 2, 2>(s, done) } else { few_rows::<L, 1, 4>(s, done) };
+        }
     }
 }
 
-/// Rows `row..row + R` of the product in all panels, `P` panels at a time.
+/// Rows of the product in the panel of a column, and how many they are: all but a few that would wait for their sums. Meanwhile the
+/// next panel is sent for, the first vectors of its rows and then the second ones.
 #[inline(always)]
-unsafe fn rows<L: Lanes<Element: Multiply>, const R: usize, const P: usize>(
+unsafe fn in_panel<L: Lanes<Element: Multiply>>(s: &Stretch<L::Element>, column: usize) -> usize {
+    let mut row = 0;
+    let mut ahead = s.right.distance;
+    loop {
+        // SAFETY: passed on from the caller.
+        let rows = unsafe {
+            match s.rows - row {
+                14.. if L::ROWS >= 14 => block::<L, 14>(s, row, column, ahead),
+                8.. if L::ROWS >= 8 => block::<L, 8>(s, row, column, ahead),
+                6.. if L::ROWS >= 6 => block::<L, 6>(s, row, column, ahead),
+                4.. => block::<L, 4>(s, row, column, ahead),
+                _ => return row,
+            }
+        };
+        ahead = if row == 0 { ahead + L::WIDTH } else { 0 };
+        row += rows;
+    }
+}
+
+/// Rows `row..row + R` of the product in the panel of a column.
+#[inline(always)]
+unsafe fn block<L: Lanes<Element: Multiply>, const R: usize>(
     s: &Stretch<L::Element>,
     row: usize,
+    column: usize,
+    ahead: usize,
 ) -> usize {
     let width = 2 * L::WIDTH;
-    let whole = s.columns / width;
     // SAFETY: passed on from the caller.
     unsafe {
         let left = s.left.add(row * L::Element::PITCH);
-        let out = s.out.add(row * s.columns);
-        let panel = |p: usize| (s.right.start.add(p * s.right.distance), out.add(p * width));
-        let mut p = 0;
-        while p + P <= whole {
-            let (right, out) = panel(p);
-            write(sums::<L, R, P>(left, right, s.right.step, s.right.distance, s.depth), out, s.columns, s.begins);
-            p += P;
-        }
-        while p < whole {
-            let (right, out) = panel(p);
-            write(sums::<L, R, 1>(left, right, s.right.step, s.right.distance, s.depth), out, s.columns, s.begins);
-            p += 1;
-        }
-        let rest = s.columns - whole * width;
-        if rest > 0 {
-            let sums = sums::<L, R, 1>(left, s.right.rest, width, 0, s.depth);
-            write_some(sums, out.add(whole * width), s.columns, rest, s.begins);
+        let out = s.out.add(row * s.columns + column);
+        if column + width <= s.columns {
+            let right = s.right.start.add(column / width * s.right.distance);
+            write(
+                sums::<L, R, 1>(left, [right, right.wrapping_add(ahead)], s.right.step, 0, s.depth),
+                out,
+                s.columns,
+                s.begins,
+            );
+        } else {
+            let sums = sums::<L, R, 1>(left, [s.right.rest; 2], width, 0, s.depth);
+            write_some(sums, out, s.columns, s.columns - column, s.begins);
         }
     }
     R
 }
 
-/// The sums of products over a stretch, each added up in order.
+/// Few rows `row..row + R` of the product in all panels, `P` panels at a time, so that there are enough sums that do not wait for
+/// each other.
+#[inline(always)]
+unsafe fn few_rows<L: Lanes<Element: Multiply>, const R: usize, const P: usize>(
+    s: &Stretch<L::Element>,
+    row: usize,
+) -> usize {
+    let width = 2 * L::WIDTH;
+    let whole = s.columns / width / P * P;
+    // SAFETY: passed on from the caller.
+    unsafe {
+        let left = s.left.add(row * L::Element::PITCH);
+        let out = s.out.add(row * s.columns);
+        for p in (0..whole).step_by(P) {
+            let right = s.right.start.add(p * s.right.distance);
+            let sums = sums::<L, R, P>(left, [right; 2], s.right.step, s.right.distance, s.depth);
+            write(sums, out.add(p * width), s.columns, s.begins);
+        }
+    }
+    (whole * width..s.columns).step_by(width).for_each(|column| {
+        // SAFETY: passed on from the caller.
+        unsafe { block::<L, R>(s, row, column, 0) };
+    });
+    R
+}
+
+/// The sums of products over a stretch, each added up in order. As `right` goes on, the line at the same distance behind `ahead` is
+/// brought to the second cache.
 #[inline(always)]
 unsafe fn sums<L: Lanes<Element: Multiply>, const R: usize, const P: usize>(
     left: *const L::Element,
-    mut right: *const L::Element,
+    [mut right, mut ahead]: [*const L::Element; 2],
     step: usize,
     distance: usize,
     depth: usize,
@@ -223,7 +265,8 @@ unsafe fn sums<L: Lanes<Element: Multiply>, const R: usize, const P: usize>(
                     *sum = sum.plus_product(factor, *other);
                 }
             }
-            right = right.wrapping_add(step);
+            prefetch(ahead.cast());
+            [right, ahead] = [right, ahead].map(|at| at.wrapping_add(step));
         }
         sums
     }

@@ -75,7 +75,7 @@ impl<A: Multiply> Room<A> {
         columns: usize,
         depth: usize,
     ) {
-        let Kernel { columns: width, run, dots } = self.kernel;
+        let Kernel { columns: width, run, dots, .. } = self.kernel;
         let add = |left: *const A, first, depth, out| {
             let begins = first == 0;
             // SAFETY: passed on from the caller; the kernel is one of this processor.
