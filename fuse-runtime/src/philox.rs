@@ -7,6 +7,7 @@ const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 
 /// The four words of block `counter` under key `seed`.
+#[inline(always)]
 pub fn block(seed: u64, counter: u64) -> [u32; 4] {
     let mut key = [seed as u32, (seed >> 32) as u32];
     let mut ctr = [counter as u32, (counter >> 32) as u32, 0, 0];
@@ -17,18 +18,23 @@ pub fn block(seed: u64, counter: u64) -> [u32; 4] {
     ctr
 }
 
+#[inline(always)]
 fn round(ctr: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     let a = u64::from(MULTIPLIERS[0]) * u64::from(ctr[0]);
     let b = u64::from(MULTIPLIERS[1]) * u64::from(ctr[2]);
     [(b >> 32) as u32 ^ ctr[1] ^ key[0], b as u32, (a >> 32) as u32 ^ ctr[3] ^ key[1], a as u32]
 }
 
-/// The random word of element `i` of a draw.
+/// The random word of element `i` of a draw. A loop over elements becomes vectors, since lanes are chosen and not looked up.
+#[inline(always)]
 pub fn bits(seed: u64, offset: u64, i: u64) -> u32 {
-    block(seed, offset.wrapping_add(i / 4))[(i % 4) as usize]
+    let [a, b, c, d] = block(seed, offset.wrapping_add(i / 4));
+    let [first, second] = if i & 2 == 0 { [a, b] } else { [c, d] };
+    if i & 1 == 0 { first } else { second }
 }
 
 /// A uniform number in `[0, 1)` with 24 random bits.
+#[inline(always)]
 pub fn uniform(bits: u32) -> f32 {
     (bits >> 8) as f32 * 2f32.powi(-24)
 }

@@ -21,3 +21,29 @@ fn loops_are_rust_items() {
         assert_eq!(items.items.len(), 2 * loops::kernels(&plan).count(), "{name}");
     }
 }
+
+/// A check in a loop keeps it from becoming vectors: what a point reads is looked up before.
+#[test]
+fn points_look_nothing_up() {
+    for (name, plan) in programs::all() {
+        for code in of_points(&loops::text(&plan)) {
+            assert!(!code.replace("ins.fault(", "").contains("ins."), "{name}: {code}");
+        }
+    }
+}
+
+/// The bodies of loops over points, and the closures of reductions.
+fn of_points(text: &str) -> Vec<&str> {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let mut loop_at = usize::MAX;
+    let mut found = vec![];
+    for line in text.lines() {
+        found.extend(line.split_once("|i|").map(|(_, closure)| closure));
+        match indent(line) <= loop_at {
+            true if line.trim_start().starts_with("for i in") => loop_at = indent(line),
+            true => loop_at = usize::MAX,
+            false => found.push(line),
+        }
+    }
+    found
+}

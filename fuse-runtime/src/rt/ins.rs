@@ -1,11 +1,11 @@
 //! What a kernel body reads.
 
+use super::draw::Draw;
 use super::indexed::{Gather, Indexed};
 use super::outs::StageRun;
 use super::scalar::{Scalar, scalar_as};
 use crate::dtype::Element;
 use crate::exec::FaultCell;
-use crate::philox;
 use fuse_compiler::types::DType;
 use std::marker::PhantomData;
 
@@ -19,15 +19,6 @@ pub(crate) struct CallFacts<'a> {
     pub draws: &'a [Draw],
     /// Where faults are noted.
     pub faults: &'a FaultCell,
-}
-
-/// Where a random draw starts.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Draw {
-    /// The seed of the device.
-    pub seed: u64,
-    /// The first counter.
-    pub offset: u64,
 }
 
 /// A leaf as one run sees it.
@@ -196,18 +187,10 @@ impl<'a> Ins<'a> {
         self.facts.sizes[stmt]
     }
 
-    /// The uniform random number in `[0, 1)` at a position of a draw.
+    /// A random draw.
     #[inline(always)]
-    pub fn uniform(&self, draw: usize, position: i64) -> f32 {
-        let Draw { seed, offset } = self.facts.draws[draw];
-        philox::uniform(philox::bits(seed, offset, position as u64))
-    }
-
-    /// The standard normal random number at a position of a draw.
-    #[inline(always)]
-    pub fn normal(&self, draw: usize, position: i64) -> f32 {
-        let Draw { seed, offset } = self.facts.draws[draw];
-        philox::normal(seed, offset, position as u64) as f32
+    pub fn draw(&self, number: usize) -> Draw {
+        self.facts.draws[number]
     }
 
     /// Notes a fault; `code` is the number of the statement that met it.

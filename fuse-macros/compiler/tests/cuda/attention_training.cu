@@ -2845,6 +2845,12 @@ template <int N, bool CAUSAL, bool PLAIN, bool PLAIN_WEIGHT, bool TURNED> struct
         return program(batch, x, more..., min(query(i), (int)shape.m - 1), min(key(i), (int)shape.n - 1));
     }
 
+    // The gradient of a product from that of its score. A place that is none has none, even where scores are steep without end.
+    template <class SCORE> __device__ __forceinline__ float to_product(const SCORE& of_score, int i, float d, float product) const
+    {
+        return query(i) < (int)shape.m && key(i) < (int)shape.n ? run(of_score, i, d, product) : 0.0f;
+    }
+
     // What weights and their gradients are multiplied by, looked up and used.
     template <class MULTIPLIERS> __device__ __forceinline__ void look(MULTIPLIERS& by) const
     {
@@ -2904,7 +2910,7 @@ template <int N, bool CAUSAL, bool PLAIN, bool PLAIN_WEIGHT, bool TURNED> struct
 #pragma unroll
         for (int i = 0; i < N; ++i) {
             p[i] *= (PLAIN_WEIGHT ? d[i] : multiply(by, i, d[i])) - of(i);
-            if (!PLAIN) p[i] = run(score, i, p[i], products[i]);
+            if (!PLAIN) p[i] = to_product(score, i, p[i], products[i]);
         }
     }
 };

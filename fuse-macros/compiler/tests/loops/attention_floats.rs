@@ -7,9 +7,10 @@ impl ::fuse_runtime::rt::Body for k0_matmul {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<f32>()[..n];
         let product5_out = &mut outs.elem::<f32>(0)[..n];
         for i in 0..n {
-            let product: f32 = ins.product::<f32>()[i];
+            let product: f32 = product_in[i];
             product5_out[i] = product;
         }
     }
@@ -45,12 +46,16 @@ impl ::fuse_runtime::rt::Body for k1_le_sqrt_recip_mul {
         let max: f32 = rt::reduce::max(n, #[inline(always)] |i| { let where_cond: f32 = div28_out[i]; where_cond });
         let eq: bool = max == f32::from_bits(4286578688);
         let where_cond2: f32 = if eq { 0.0f32 } else { max };
-        let sum: f32 = rt::reduce::row_sum(n, #[inline(always)] |i| { let where_cond: f32 = div28_out[i]; let sub: f32 = where_cond - where_cond2; let exp: f32 = m::exp(sub); exp });
-        let where_cond3: f32 = if eq { 1.0f32 } else { sum };
         for i in 0..n {
             let where_cond: f32 = div28_out[i];
             let sub: f32 = where_cond - where_cond2;
             let exp: f32 = m::exp(sub);
+            div28_out[i] = exp;
+        }
+        let sum: f32 = rt::reduce::row_sum(n, #[inline(always)] |i| { let exp: f32 = div28_out[i]; exp });
+        let where_cond3: f32 = if eq { 1.0f32 } else { sum };
+        for i in 0..n {
+            let exp: f32 = div28_out[i];
             let div: f32 = exp / where_cond3;
             div28_out[i] = div;
         }
@@ -65,9 +70,10 @@ impl ::fuse_runtime::rt::Body for k2_matmul {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<f32>()[..n];
         let product29_out = &mut outs.elem::<f32>(0)[..n];
         for i in 0..n {
-            let product: f32 = ins.product::<f32>()[i];
+            let product: f32 = product_in[i];
             product29_out[i] = product;
         }
     }

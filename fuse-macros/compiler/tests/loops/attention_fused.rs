@@ -7,9 +7,10 @@ impl ::fuse_runtime::rt::Body for k0_matmul {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<f32>()[..n];
         let product5_out = &mut outs.elem::<f32>(0)[..n];
         for i in 0..n {
-            let product: f32 = ins.product::<f32>()[i];
+            let product: f32 = product_in[i];
             product5_out[i] = product;
         }
     }
@@ -63,9 +64,10 @@ impl ::fuse_runtime::rt::Body for k2_matmul {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<f32>()[..n];
         let cast32_out = &mut outs.elem::<::fuse_runtime::prelude::f16>(0)[..n];
         for i in 0..n {
-            let product: f32 = ins.product::<f32>()[i];
+            let product: f32 = product_in[i];
             let cast: f32 = m::round_f16(product);
             cast32_out[i] = <::fuse_runtime::prelude::f16 as Element>::from_compute(cast);
         }

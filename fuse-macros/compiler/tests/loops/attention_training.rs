@@ -7,9 +7,10 @@ impl ::fuse_runtime::rt::Body for k0_matmul {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<f32>()[..n];
         let product4_out = &mut outs.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
         for i in 0..n {
-            let product: f32 = m::round_bf16(ins.product::<f32>()[i]);
+            let product: f32 = m::round_bf16(product_in[i]);
             product4_out[i] = <::fuse_runtime::prelude::bf16 as Element>::from_compute(product);
         }
     }
@@ -27,6 +28,7 @@ impl ::fuse_runtime::rt::Body for k1_mul_max_sub_exp {
         let position_in = &ins.elem::<i64>(1)[..n];
         let cast15_out = &mut outs.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
         let cast24_out = &mut outs.elem::<::fuse_runtime::prelude::bf16>(1)[..n];
+        let draw: rt::Draw = ins.draw(0);
         let max: f32 = rt::reduce::max(n, #[inline(always)] |i| { let product4: f32 = Element::to_compute(product4_in[i]); let mul: f32 = m::round_bf16(product4 * 0.125f32); let cast: f32 = mul; cast });
         let sum: f32 = rt::reduce::row_sum(n, #[inline(always)] |i| { let product4: f32 = Element::to_compute(product4_in[i]); let mul: f32 = m::round_bf16(product4 * 0.125f32); let cast: f32 = mul; let sub: f32 = cast - max; let exp: f32 = m::exp(sub); exp });
         for i in 0..n {
@@ -39,7 +41,7 @@ impl ::fuse_runtime::rt::Body for k1_mul_max_sub_exp {
             let cast2: f32 = m::round_bf16(div);
             let cast3: f32 = cast2;
             let position: i64 = position_in[i];
-            let uniform: f32 = ins.uniform(0, position);
+            let uniform: f32 = draw.uniform(position);
             let ge: bool = uniform >= 0.1f32;
             let cast4: f32 = m::cast::<bool, f32>(ge);
             let mul2: f32 = cast4 * 1.1111112f32;
@@ -59,9 +61,10 @@ impl ::fuse_runtime::rt::Body for k2_matmul {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<f32>()[..n];
         let product25_out = &mut outs.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
         for i in 0..n {
-            let product: f32 = m::round_bf16(ins.product::<f32>()[i]);
+            let product: f32 = m::round_bf16(product_in[i]);
             product25_out[i] = <::fuse_runtime::prelude::bf16 as Element>::from_compute(product);
         }
     }
@@ -75,9 +78,10 @@ impl ::fuse_runtime::rt::Body for k3_matmul {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<f32>()[..n];
         let v_grad_out = &mut outs.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
         for i in 0..n {
-            let product: f32 = ins.product::<f32>()[i];
+            let product: f32 = product_in[i];
             let v_grad: f32 = m::round_bf16(product);
             v_grad_out[i] = <::fuse_runtime::prelude::bf16 as Element>::from_compute(v_grad);
         }
@@ -92,9 +96,10 @@ impl ::fuse_runtime::rt::Body for k4_matmul {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<f32>()[..n];
         let cast29_out = &mut outs.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
         for i in 0..n {
-            let product: f32 = ins.product::<f32>()[i];
+            let product: f32 = product_in[i];
             let cast: f32 = m::round_bf16(product);
             cast29_out[i] = <::fuse_runtime::prelude::bf16 as Element>::from_compute(cast);
         }
@@ -113,14 +118,15 @@ impl ::fuse_runtime::rt::Body for k5_random_ge_mul_sum {
         let cast29_in = &ins.elem::<::fuse_runtime::prelude::bf16>(1)[..n];
         let position_in = &ins.elem::<i64>(2)[..n];
         let cast46_out = &mut outs.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
-        let sum: f32 = rt::reduce::row_sum(n, #[inline(always)] |i| { let cast15: f32 = Element::to_compute(cast15_in[i]); let cast: f32 = cast15; let cast29: f32 = Element::to_compute(cast29_in[i]); let cast2: f32 = cast29; let position: i64 = position_in[i]; let uniform: f32 = ins.uniform(0, position); let ge: bool = uniform >= 0.1f32; let cast3: f32 = m::cast::<bool, f32>(ge); let mul: f32 = cast3 * 1.1111112f32; let mul2: f32 = cast2 * mul; let cast4: f32 = m::round_bf16(mul2); let cast5: f32 = cast4; let mul3: f32 = cast5 * cast; mul3 });
+        let draw: rt::Draw = ins.draw(0);
+        let sum: f32 = rt::reduce::row_sum(n, #[inline(always)] |i| { let cast15: f32 = Element::to_compute(cast15_in[i]); let cast: f32 = cast15; let cast29: f32 = Element::to_compute(cast29_in[i]); let cast2: f32 = cast29; let position: i64 = position_in[i]; let uniform: f32 = draw.uniform(position); let ge: bool = uniform >= 0.1f32; let cast3: f32 = m::cast::<bool, f32>(ge); let mul: f32 = cast3 * 1.1111112f32; let mul2: f32 = cast2 * mul; let cast4: f32 = m::round_bf16(mul2); let cast5: f32 = cast4; let mul3: f32 = cast5 * cast; mul3 });
         for i in 0..n {
             let cast15: f32 = Element::to_compute(cast15_in[i]);
             let cast: f32 = cast15;
             let cast29: f32 = Element::to_compute(cast29_in[i]);
             let cast2: f32 = cast29;
             let position: i64 = position_in[i];
-            let uniform: f32 = ins.uniform(0, position);
+            let uniform: f32 = draw.uniform(position);
             let ge: bool = uniform >= 0.1f32;
             let cast3: f32 = m::cast::<bool, f32>(ge);
             let mul: f32 = cast3 * 1.1111112f32;
@@ -146,9 +152,10 @@ impl ::fuse_runtime::rt::Body for k6_matmul {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<f32>()[..n];
         let q_grad_out = &mut outs.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
         for i in 0..n {
-            let product: f32 = ins.product::<f32>()[i];
+            let product: f32 = product_in[i];
             let q_grad: f32 = m::round_bf16(product);
             q_grad_out[i] = <::fuse_runtime::prelude::bf16 as Element>::from_compute(q_grad);
         }
@@ -163,9 +170,10 @@ impl ::fuse_runtime::rt::Body for k7_matmul {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<f32>()[..n];
         let cast52_out = &mut outs.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
         for i in 0..n {
-            let product: f32 = ins.product::<f32>()[i];
+            let product: f32 = product_in[i];
             let cast: f32 = m::round_bf16(product);
             cast52_out[i] = <::fuse_runtime::prelude::bf16 as Element>::from_compute(cast);
         }

@@ -7,9 +7,10 @@ impl<T0: ::fuse_runtime::Float> ::fuse_runtime::rt::Body for k0_matmul<T0> {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<<T0 as Element>::Compute>()[..n];
         let product4_out = &mut outs.elem::<T0>(0)[..n];
         for i in 0..n {
-            let product: <T0 as Element>::Compute = m::round_to::<T0>(ins.product::<<T0 as Element>::Compute>()[i]);
+            let product: <T0 as Element>::Compute = m::round_to::<T0>(product_in[i]);
             product4_out[i] = <T0 as Element>::from_compute(product);
         }
     }
@@ -27,6 +28,7 @@ impl<T0: ::fuse_runtime::Float> ::fuse_runtime::rt::Body for k1_mul_max_sub_exp<
         let position_in = &ins.elem::<i64>(1)[..n];
         let cast15_out = &mut outs.elem::<T0>(0)[..n];
         let cast25_out = &mut outs.elem::<T0>(1)[..n];
+        let draw: rt::Draw = ins.draw(0);
         let max: <T0 as Element>::Compute = rt::reduce::max(n, #[inline(always)] |i| { let product4: <T0 as Element>::Compute = Element::to_compute(product4_in[i]); let mul: <T0 as Element>::Compute = m::round_to::<T0>(product4 * <<T0 as Element>::Compute as Element>::from_f64(0.125f64)); let cast: <T0 as Element>::Compute = mul; cast });
         let sum: <T0 as Element>::Compute = rt::reduce::row_sum(n, #[inline(always)] |i| { let product4: <T0 as Element>::Compute = Element::to_compute(product4_in[i]); let mul: <T0 as Element>::Compute = m::round_to::<T0>(product4 * <<T0 as Element>::Compute as Element>::from_f64(0.125f64)); let cast: <T0 as Element>::Compute = mul; let sub: <T0 as Element>::Compute = cast - max; let exp: <T0 as Element>::Compute = m::exp(sub); exp });
         for i in 0..n {
@@ -39,7 +41,7 @@ impl<T0: ::fuse_runtime::Float> ::fuse_runtime::rt::Body for k1_mul_max_sub_exp<
             let cast2: <T0 as Element>::Compute = m::round_to::<T0>(div);
             let cast3: <T0 as Element>::Compute = cast2;
             let position: i64 = position_in[i];
-            let uniform: f32 = ins.uniform(0, position);
+            let uniform: f32 = draw.uniform(position);
             let ge: bool = uniform >= 0.1f32;
             let cast4: <T0 as Element>::Compute = m::cast::<bool, <T0 as Element>::Compute>(ge);
             let cast5: <T0 as Element>::Compute = m::cast::<f64, <T0 as Element>::Compute>(1.1111111111111112f64);
@@ -60,9 +62,10 @@ impl<T0: ::fuse_runtime::Float> ::fuse_runtime::rt::Body for k2_matmul<T0> {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<<T0 as Element>::Compute>()[..n];
         let product26_out = &mut outs.elem::<T0>(0)[..n];
         for i in 0..n {
-            let product: <T0 as Element>::Compute = m::round_to::<T0>(ins.product::<<T0 as Element>::Compute>()[i]);
+            let product: <T0 as Element>::Compute = m::round_to::<T0>(product_in[i]);
             product26_out[i] = <T0 as Element>::from_compute(product);
         }
     }
@@ -76,9 +79,10 @@ impl<T0: ::fuse_runtime::Float> ::fuse_runtime::rt::Body for k3_matmul<T0> {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<<T0 as Element>::Compute>()[..n];
         let v_grad_out = &mut outs.elem::<T0>(0)[..n];
         for i in 0..n {
-            let product: <T0 as Element>::Compute = ins.product::<<T0 as Element>::Compute>()[i];
+            let product: <T0 as Element>::Compute = product_in[i];
             let v_grad: <T0 as Element>::Compute = m::round_to::<T0>(product);
             v_grad_out[i] = <T0 as Element>::from_compute(v_grad);
         }
@@ -93,9 +97,10 @@ impl<T0: ::fuse_runtime::Float> ::fuse_runtime::rt::Body for k4_matmul<T0> {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<<T0 as Element>::Compute>()[..n];
         let cast30_out = &mut outs.elem::<T0>(0)[..n];
         for i in 0..n {
-            let product: <T0 as Element>::Compute = ins.product::<<T0 as Element>::Compute>()[i];
+            let product: <T0 as Element>::Compute = product_in[i];
             let cast: <T0 as Element>::Compute = m::round_to::<T0>(product);
             cast30_out[i] = <T0 as Element>::from_compute(cast);
         }
@@ -114,14 +119,15 @@ impl<T0: ::fuse_runtime::Float> ::fuse_runtime::rt::Body for k5_random_ge_mul_su
         let cast30_in = &ins.elem::<T0>(1)[..n];
         let position_in = &ins.elem::<i64>(2)[..n];
         let cast47_out = &mut outs.elem::<T0>(0)[..n];
-        let sum: <T0 as Element>::Compute = rt::reduce::row_sum(n, #[inline(always)] |i| { let cast15: <T0 as Element>::Compute = Element::to_compute(cast15_in[i]); let cast: <T0 as Element>::Compute = cast15; let cast30: <T0 as Element>::Compute = Element::to_compute(cast30_in[i]); let cast2: <T0 as Element>::Compute = cast30; let position: i64 = position_in[i]; let uniform: f32 = ins.uniform(0, position); let ge: bool = uniform >= 0.1f32; let cast3: <T0 as Element>::Compute = m::cast::<bool, <T0 as Element>::Compute>(ge); let cast4: <T0 as Element>::Compute = m::cast::<f64, <T0 as Element>::Compute>(1.1111111111111112f64); let mul: <T0 as Element>::Compute = cast3 * cast4; let mul2: <T0 as Element>::Compute = cast2 * mul; let cast5: <T0 as Element>::Compute = m::round_to::<T0>(mul2); let cast6: <T0 as Element>::Compute = cast5; let mul3: <T0 as Element>::Compute = cast6 * cast; mul3 });
+        let draw: rt::Draw = ins.draw(0);
+        let sum: <T0 as Element>::Compute = rt::reduce::row_sum(n, #[inline(always)] |i| { let cast15: <T0 as Element>::Compute = Element::to_compute(cast15_in[i]); let cast: <T0 as Element>::Compute = cast15; let cast30: <T0 as Element>::Compute = Element::to_compute(cast30_in[i]); let cast2: <T0 as Element>::Compute = cast30; let position: i64 = position_in[i]; let uniform: f32 = draw.uniform(position); let ge: bool = uniform >= 0.1f32; let cast3: <T0 as Element>::Compute = m::cast::<bool, <T0 as Element>::Compute>(ge); let cast4: <T0 as Element>::Compute = m::cast::<f64, <T0 as Element>::Compute>(1.1111111111111112f64); let mul: <T0 as Element>::Compute = cast3 * cast4; let mul2: <T0 as Element>::Compute = cast2 * mul; let cast5: <T0 as Element>::Compute = m::round_to::<T0>(mul2); let cast6: <T0 as Element>::Compute = cast5; let mul3: <T0 as Element>::Compute = cast6 * cast; mul3 });
         for i in 0..n {
             let cast15: <T0 as Element>::Compute = Element::to_compute(cast15_in[i]);
             let cast: <T0 as Element>::Compute = cast15;
             let cast30: <T0 as Element>::Compute = Element::to_compute(cast30_in[i]);
             let cast2: <T0 as Element>::Compute = cast30;
             let position: i64 = position_in[i];
-            let uniform: f32 = ins.uniform(0, position);
+            let uniform: f32 = draw.uniform(position);
             let ge: bool = uniform >= 0.1f32;
             let cast3: <T0 as Element>::Compute = m::cast::<bool, <T0 as Element>::Compute>(ge);
             let cast4: <T0 as Element>::Compute = m::cast::<f64, <T0 as Element>::Compute>(1.1111111111111112f64);
@@ -149,9 +155,10 @@ impl<T0: ::fuse_runtime::Float> ::fuse_runtime::rt::Body for k6_matmul<T0> {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<<T0 as Element>::Compute>()[..n];
         let q_grad_out = &mut outs.elem::<T0>(0)[..n];
         for i in 0..n {
-            let product: <T0 as Element>::Compute = ins.product::<<T0 as Element>::Compute>()[i];
+            let product: <T0 as Element>::Compute = product_in[i];
             let q_grad: <T0 as Element>::Compute = m::round_to::<T0>(product);
             q_grad_out[i] = <T0 as Element>::from_compute(q_grad);
         }
@@ -166,9 +173,10 @@ impl<T0: ::fuse_runtime::Float> ::fuse_runtime::rt::Body for k7_matmul<T0> {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<<T0 as Element>::Compute>()[..n];
         let cast53_out = &mut outs.elem::<T0>(0)[..n];
         for i in 0..n {
-            let product: <T0 as Element>::Compute = ins.product::<<T0 as Element>::Compute>()[i];
+            let product: <T0 as Element>::Compute = product_in[i];
             let cast: <T0 as Element>::Compute = m::round_to::<T0>(product);
             cast53_out[i] = <T0 as Element>::from_compute(cast);
         }

@@ -7,9 +7,10 @@ impl ::fuse_runtime::rt::Body for k0_matmul {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<f32>()[..n];
         let product5_out = &mut outs.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
         for i in 0..n {
-            let product: f32 = m::round_bf16(ins.product::<f32>()[i]);
+            let product: f32 = m::round_bf16(product_in[i]);
             product5_out[i] = <::fuse_runtime::prelude::bf16 as Element>::from_compute(product);
         }
     }
@@ -50,9 +51,10 @@ impl ::fuse_runtime::rt::Body for k2_matmul {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<f32>()[..n];
         let product17_out = &mut outs.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
         for i in 0..n {
-            let product: f32 = m::round_bf16(ins.product::<f32>()[i]);
+            let product: f32 = m::round_bf16(product_in[i]);
             product17_out[i] = <::fuse_runtime::prelude::bf16 as Element>::from_compute(product);
         }
     }
@@ -66,9 +68,10 @@ impl ::fuse_runtime::rt::Body for k3_matmul {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<f32>()[..n];
         let v_grad_out = &mut outs.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
         for i in 0..n {
-            let product: f32 = ins.product::<f32>()[i];
+            let product: f32 = product_in[i];
             let v_grad: f32 = m::round_bf16(product);
             v_grad_out[i] = <::fuse_runtime::prelude::bf16 as Element>::from_compute(v_grad);
         }
@@ -83,9 +86,10 @@ impl ::fuse_runtime::rt::Body for k4_matmul {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<f32>()[..n];
         let cast22_out = &mut outs.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
         for i in 0..n {
-            let product: f32 = ins.product::<f32>()[i];
+            let product: f32 = product_in[i];
             let cast: f32 = m::round_bf16(product);
             cast22_out[i] = <::fuse_runtime::prelude::bf16 as Element>::from_compute(cast);
         }
@@ -130,9 +134,10 @@ impl ::fuse_runtime::rt::Body for k6_matmul {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<f32>()[..n];
         let q_grad_out = &mut outs.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
         for i in 0..n {
-            let product: f32 = ins.product::<f32>()[i];
+            let product: f32 = product_in[i];
             let q_grad: f32 = m::round_bf16(product);
             q_grad_out[i] = <::fuse_runtime::prelude::bf16 as Element>::from_compute(q_grad);
         }
@@ -147,9 +152,10 @@ impl ::fuse_runtime::rt::Body for k7_matmul {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<f32>()[..n];
         let cast42_out = &mut outs.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
         for i in 0..n {
-            let product: f32 = ins.product::<f32>()[i];
+            let product: f32 = product_in[i];
             let cast: f32 = m::round_bf16(product);
             cast42_out[i] = <::fuse_runtime::prelude::bf16 as Element>::from_compute(cast);
         }

@@ -13,12 +13,13 @@ impl ::fuse_runtime::rt::Body for k0_random_ge_mul_add {
         let w_in = &ins.elem::<f32>(3)[..n];
         let b_in = &ins.elem::<f32>(4)[..n];
         let add26_out = &mut outs.elem::<f32>(0)[..n];
+        let draw: rt::Draw = ins.draw(0);
         let extent: f32 = m::cast::<i64, f32>(ins.size(12));
         for i in 0..n {
             let r: f32 = r_in[i];
             let x: f32 = x_in[i];
             let position: i64 = position_in[i];
-            let uniform: f32 = ins.uniform(0, position);
+            let uniform: f32 = draw.uniform(position);
             let ge: bool = uniform >= 0.1f32;
             let cast: f32 = m::cast::<bool, f32>(ge);
             let mul: f32 = cast * 1.1111112f32;

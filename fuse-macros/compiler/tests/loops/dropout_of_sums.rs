@@ -8,8 +8,9 @@ impl ::fuse_runtime::rt::Body for k0_sum_random_ge_mul {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
         let x_in = &ins.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
+        let draw: rt::Draw = ins.draw(1);
         let position: i64 = ins.row::<i64>(1);
-        let uniform: f32 = ins.uniform(1, position);
+        let uniform: f32 = draw.uniform(position);
         let ge: bool = uniform >= 0.1f32;
         let cast2: f32 = m::cast::<bool, f32>(ge);
         let mul: f32 = cast2 * 1.1111112f32;
@@ -25,6 +26,7 @@ impl ::fuse_runtime::rt::Body for k0_sum_random_ge_mul {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
         let mut sum_lanes = sums.take::<f32>(0);
+        let draw: rt::Draw = ins.draw(1);
         for row in 0..ins.rows() {
             let x_in = &ins.elem_at::<::fuse_runtime::prelude::bf16>(0, row)[..n];
             let sum_lane = &mut sum_lanes.of(row)[..n];
@@ -45,8 +47,9 @@ impl ::fuse_runtime::rt::Body for k1_sum_random_ge_mul {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
         let x_in = &ins.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
+        let draw: rt::Draw = ins.draw(2);
         let position: i64 = ins.row::<i64>(1);
-        let uniform: f32 = ins.uniform(2, position);
+        let uniform: f32 = draw.uniform(position);
         let ge: bool = uniform >= 0.1f32;
         let cast2: f32 = m::cast::<bool, f32>(ge);
         let mul: f32 = cast2 * 1.1111112f32;
@@ -69,8 +72,9 @@ impl ::fuse_runtime::rt::Body for k2_sum_random_ge_mul {
         let x_in = &ins.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
         let cast26_in = &ins.elem::<::fuse_runtime::prelude::bf16>(2)[..n];
         let mul27_out = &mut outs.elem::<::fuse_runtime::prelude::bf16>(1)[..n];
+        let draw: rt::Draw = ins.draw(0);
         let position: i64 = ins.row::<i64>(1);
-        let uniform: f32 = ins.uniform(0, position);
+        let uniform: f32 = draw.uniform(position);
         let ge: bool = uniform >= 0.1f32;
         let cast2: f32 = m::cast::<bool, f32>(ge);
         let mul: f32 = cast2 * 1.1111112f32;

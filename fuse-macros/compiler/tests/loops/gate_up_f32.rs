@@ -7,9 +7,10 @@ impl ::fuse_runtime::rt::Body for k0_matmul_silu {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<f32>()[..n];
         let silu4_out = &mut outs.elem::<f32>(0)[..n];
         for i in 0..n {
-            let product: f32 = ins.product::<f32>()[i];
+            let product: f32 = product_in[i];
             let silu: f32 = m::silu(product);
             silu4_out[i] = silu;
         }
@@ -24,10 +25,11 @@ impl ::fuse_runtime::rt::Body for k1_matmul_mul {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<f32>()[..n];
         let silu4_in = &ins.elem::<f32>(0)[..n];
         let mul6_out = &mut outs.elem::<f32>(0)[..n];
         for i in 0..n {
-            let product: f32 = ins.product::<f32>()[i];
+            let product: f32 = product_in[i];
             let silu4: f32 = silu4_in[i];
             let mul: f32 = silu4 * product;
             mul6_out[i] = mul;

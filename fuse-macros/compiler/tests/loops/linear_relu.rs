@@ -7,9 +7,10 @@ impl ::fuse_runtime::rt::Body for k0_matmul {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<f32>()[..n];
         let product3_out = &mut outs.elem::<::fuse_runtime::prelude::bf16>(0)[..n];
         for i in 0..n {
-            let product: f32 = m::round_bf16(ins.product::<f32>()[i]);
+            let product: f32 = m::round_bf16(product_in[i]);
             product3_out[i] = <::fuse_runtime::prelude::bf16 as Element>::from_compute(product);
         }
     }

@@ -7,9 +7,10 @@ impl ::fuse_runtime::rt::Body for k0_matmul {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<f32>()[..n];
         let product3_out = &mut outs.elem::<f32>(0)[..n];
         for i in 0..n {
-            let product: f32 = ins.product::<f32>()[i];
+            let product: f32 = product_in[i];
             product3_out[i] = product;
         }
     }

@@ -7,9 +7,10 @@ impl<T0: ::fuse_runtime::Float> ::fuse_runtime::rt::Body for k0_matmul<T0> {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<<T0 as Element>::Compute>()[..n];
         let product3_out = &mut outs.elem::<T0>(0)[..n];
         for i in 0..n {
-            let product: <T0 as Element>::Compute = m::round_to::<T0>(ins.product::<<T0 as Element>::Compute>()[i]);
+            let product: <T0 as Element>::Compute = m::round_to::<T0>(product_in[i]);
             product3_out[i] = <T0 as Element>::from_compute(product);
         }
     }

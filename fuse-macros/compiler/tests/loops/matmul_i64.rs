@@ -7,9 +7,10 @@ impl ::fuse_runtime::rt::Body for k0_matmul {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<i64>()[..n];
         let product2_out = &mut outs.elem::<i64>(0)[..n];
         for i in 0..n {
-            let product: i64 = ins.product::<i64>()[i];
+            let product: i64 = product_in[i];
             product2_out[i] = product;
         }
     }

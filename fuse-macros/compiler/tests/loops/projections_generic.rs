@@ -7,10 +7,11 @@ impl<T0: ::fuse_runtime::Float> ::fuse_runtime::rt::Body for k0_matmul_add<T0> {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<<T0 as Element>::Compute>()[..n];
         let b_in = &ins.elem::<T0>(0)[..n];
         let add8_out = &mut outs.elem::<T0>(0)[..n];
         for i in 0..n {
-            let product: <T0 as Element>::Compute = m::round_to::<T0>(ins.product::<<T0 as Element>::Compute>()[i]);
+            let product: <T0 as Element>::Compute = m::round_to::<T0>(product_in[i]);
             let b: <T0 as Element>::Compute = Element::to_compute(b_in[i]);
             let add: <T0 as Element>::Compute = m::round_to::<T0>(product + b);
             add8_out[i] = <T0 as Element>::from_compute(add);
@@ -26,9 +27,10 @@ impl<T0: ::fuse_runtime::Float> ::fuse_runtime::rt::Body for k1_matmul<T0> {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<<T0 as Element>::Compute>()[..n];
         let product6_out = &mut outs.elem::<T0>(0)[..n];
         for i in 0..n {
-            let product: <T0 as Element>::Compute = m::round_to::<T0>(ins.product::<<T0 as Element>::Compute>()[i]);
+            let product: <T0 as Element>::Compute = m::round_to::<T0>(product_in[i]);
             product6_out[i] = <T0 as Element>::from_compute(product);
         }
     }
@@ -42,9 +44,10 @@ impl<T0: ::fuse_runtime::Float> ::fuse_runtime::rt::Body for k2_matmul<T0> {
     fn run(&self, ins: &::fuse_runtime::rt::Ins<'_>, outs: &mut ::fuse_runtime::rt::Outs<'_>) {
         use ::fuse_runtime::{Element, rt, rt::math as m};
         let n = ins.len();
+        let product_in = &ins.product::<<T0 as Element>::Compute>()[..n];
         let product7_out = &mut outs.elem::<T0>(0)[..n];
         for i in 0..n {
-            let product: <T0 as Element>::Compute = m::round_to::<T0>(ins.product::<<T0 as Element>::Compute>()[i]);
+            let product: <T0 as Element>::Compute = m::round_to::<T0>(product_in[i]);
             product7_out[i] = <T0 as Element>::from_compute(product);
         }
     }

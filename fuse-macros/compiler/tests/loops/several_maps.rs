@@ -10,11 +10,12 @@ impl<T0: ::fuse_runtime::Float> ::fuse_runtime::rt::Body for k0_random_ge_mul<T0
         let x_in = &ins.elem::<T0>(0)[..n];
         let position_in = &ins.elem::<i64>(1)[..n];
         let cast12_out = &mut outs.elem::<T0>(0)[..n];
+        let draw: rt::Draw = ins.draw(0);
         for i in 0..n {
             let x: <T0 as Element>::Compute = Element::to_compute(x_in[i]);
             let cast: <T0 as Element>::Compute = x;
             let position: i64 = position_in[i];
-            let uniform: f32 = ins.uniform(0, position);
+            let uniform: f32 = draw.uniform(position);
             let ge: bool = uniform >= 0.1f32;
             let cast2: <T0 as Element>::Compute = m::cast::<bool, <T0 as Element>::Compute>(ge);
             let cast3: <T0 as Element>::Compute = m::cast::<f64, <T0 as Element>::Compute>(1.1111111111111112f64);

@@ -17,20 +17,22 @@ impl ::fuse_runtime::rt::Body for k0_tanh_max_sub_exp {
             x_grad_out[i] = tanh;
         }
         let max: f32 = rt::reduce::max(n, #[inline(always)] |i| { let tanh: f32 = x_grad_out[i]; tanh });
-        let sum: f32 = rt::reduce::row_sum(n, #[inline(always)] |i| { let tanh: f32 = x_grad_out[i]; let sub: f32 = tanh - max; let exp: f32 = m::exp(sub); exp });
-        let sum2: f32 = rt::reduce::row_sum(n, #[inline(always)] |i| { let tanh: f32 = x_grad_out[i]; let sub: f32 = tanh - max; let exp: f32 = m::exp(sub); let div: f32 = exp / sum; let cotangent: f32 = cotangent_in[i]; let mul: f32 = cotangent * div; mul });
         for i in 0..n {
             let tanh: f32 = x_grad_out[i];
             let sub: f32 = tanh - max;
             let exp: f32 = m::exp(sub);
+            div8_out[i] = exp;
+        }
+        let sum: f32 = rt::reduce::row_sum(n, #[inline(always)] |i| { let exp: f32 = div8_out[i]; exp });
+        for i in 0..n {
+            let exp: f32 = div8_out[i];
             let div: f32 = exp / sum;
             div8_out[i] = div;
         }
+        let sum2: f32 = rt::reduce::row_sum(n, #[inline(always)] |i| { let div: f32 = div8_out[i]; let cotangent: f32 = cotangent_in[i]; let mul: f32 = cotangent * div; mul });
         for i in 0..n {
             let tanh: f32 = x_grad_out[i];
-            let sub: f32 = tanh - max;
-            let exp: f32 = m::exp(sub);
-            let div: f32 = exp / sum;
+            let div: f32 = div8_out[i];
             let cotangent: f32 = cotangent_in[i];
             let sub2: f32 = cotangent - sum2;
             let mul2: f32 = div * sub2;

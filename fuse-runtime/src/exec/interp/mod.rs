@@ -85,12 +85,12 @@ impl Interp {
             Expr::Scan(Reduction::Sum, value) => loops::running_sum(&cells.get(value.0), cells.fresh(dtype, len)),
             Expr::Scan(kind, _) => unreachable!("there is no scan of {kind:?}"),
             Expr::Uniform(draw, at) => {
-                let at = self.at_length(*at, len, cells);
-                loops::draw(&at, cells.fresh(dtype, len), |position| ins.uniform(*draw as usize, position))
+                let (at, draw) = (self.at_length(*at, len, cells), ins.draw(*draw as usize));
+                loops::draw(&at, cells.fresh(dtype, len), |position| draw.uniform(position))
             }
             Expr::Normal(draw, at) => {
-                let at = self.at_length(*at, len, cells);
-                loops::draw(&at, cells.fresh(dtype, len), |position| ins.normal(*draw as usize, position))
+                let (at, draw) = (self.at_length(*at, len, cells), ins.draw(*draw as usize));
+                loops::draw(&at, cells.fresh(dtype, len), |position| draw.normal(position))
             }
         };
         let cell = if stmt.round { self.rounded(cell, stmt.dtype, cells) } else { cell };

@@ -35,6 +35,7 @@ pub(super) fn sums(w: &mut Writer, scope: &Scope<'_>) {
         for (k, s) in walk.reduces.iter().enumerate() {
             w.line(format!("let mut {}_lanes = sums.take::<{}>({k});", scope.name(*s), scope.ty(*s)));
         }
+        w.lines(scope.define_draws());
         w.lines(scope.phases.uniform.iter().filter(is_needed).filter_map(|s| scope.define(*s)));
         w.block("for row in 0..ins.rows()", |w| {
             leaves(w, scope, (Level::Elem, &is_read), |k, ty| format!("ins.elem_at::<{ty}>({k}, row)"));

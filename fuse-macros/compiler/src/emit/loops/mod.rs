@@ -4,6 +4,7 @@
 //! through the runtime's functions, which keep the canonical order.
 
 mod column;
+mod parked;
 mod row;
 mod scope;
 mod stages;
@@ -93,6 +94,7 @@ fn body(w: &mut Writer, scope: &Scope<'_>) {
     w.line("use ::fuse_runtime::{Element, rt, rt::math as m};");
     w.line("let n = ins.len();");
     operands(w, scope);
+    w.lines(scope.define_draws());
     w.lines(scope.phases.uniform.iter().filter_map(|s| scope.define(*s)));
     match scope.kernel.kind {
         Kind::Map | Kind::Line => scope.phases.walks.iter().for_each(|walk| each_point(w, scope, walk)),
@@ -102,6 +104,9 @@ fn body(w: &mut Writer, scope: &Scope<'_>) {
 
 /// Slices of everything that is read or written at every point; one length, so that no index is checked twice.
 fn operands(w: &mut Writer, scope: &Scope<'_>) {
+    if let Some((stmt, name)) = &scope.product {
+        w.line(format!("let {name} = &ins.product::<{}>()[..n];", scope.ty(*stmt)));
+    }
     for (k, leaf) in scope.kernel.leaves.iter().enumerate() {
         let (name, ty) = (&scope.leaves[k], scope.leaf_type(k));
         match (leaf.indexed, leaf.level) {

@@ -1,17 +1,15 @@
 //! Rows and columns: reductions as closures over the points, then loops for what is stored at every point.
 
+use super::parked::{self, Parked};
 use super::scope::{Scope, convert, round};
 use super::{column, point_store};
 use crate::emit::writer::Writer;
 use crate::op::Reduction;
-use crate::plan::abi::store_dtype;
 use crate::plan::{Expr, Kind, Level, Phase, StmtId};
-use crate::types::DType;
-use std::collections::BTreeSet;
 
 /// Writes all walks of a row or column, then its results.
 pub(super) fn walks(w: &mut Writer, scope: &Scope<'_>) {
-    let parked = parked(scope);
+    let parked = parked::of(scope);
     for (k, walk) in scope.phases.walks.iter().enumerate() {
         w.lines(walk.before.iter().filter_map(|s| scope.define(*s)));
         let ready = |p: &&Parked| p.walk == k;
@@ -36,6 +34,7 @@ pub(super) fn walks(w: &mut Writer, scope: &Scope<'_>) {
 /// The statements over all rows.
 pub(super) fn finish(w: &mut Writer, scope: &Scope<'_>) {
     w.line("use ::fuse_runtime::{Element, rt, rt::math as m};");
+    w.lines(scope.define_draws());
     w.lines(scope.phases.uniform.iter().filter_map(|s| scope.define(*s)));
     for s in &scope.phases.all {
         let Expr::Reduce(kind, operand) = scope.kernel.stmt(*s).expr else {
@@ -54,59 +53,6 @@ pub(super) fn finish(w: &mut Writer, scope: &Scope<'_>) {
             w.line(format!("outs.all::<{}>({k}, {});", scope.store_type(k), scope.outgoing(k)));
         }
     }
-}
-
-/// An expensive value that waits in the memory of a result for a later walk, in place of being computed again.
-struct Parked {
-    stmt: StmtId,
-    /// The walk that computes it.
-    walk: usize,
-    /// The store whose memory it waits in.
-    store: usize,
-}
-
-fn parked(scope: &Scope<'_>) -> Vec<Parked> {
-    let walks = &scope.phases.walks;
-    let mut found: Vec<Parked> = vec![];
-    for (walk, phase) in walks.iter().enumerate() {
-        let needed_later = |s: &&StmtId| walks[walk + 1..].iter().any(|p| p.kept.contains(s));
-        for &stmt in phase.fresh.iter().filter(needed_later).filter(|s| is_heavy(scope, **s)) {
-            // The result itself comes into that memory in the last walk that reads the value, or after. A walk also reads
-            // what the values it keeps are computed from, for they may be computed again.
-            let last = walks.iter().rposition(|p| reads(scope, p).contains(&stmt)).unwrap_or(walk);
-            let later = walks.iter().skip(last).flat_map(|p| &p.stores);
-            let fits = |store: &&usize| {
-                let dtype = store_dtype(scope.plan, &scope.kernel.stores[**store]);
-                let plain = matches!(dtype, DType::F32 | DType::F64);
-                plain && dtype == scope.kernel.stmt(stmt).dtype.compute() && found.iter().all(|p| p.store != **store)
-            };
-            if let Some(&store) = later.into_iter().find(fits) {
-                found.push(Parked { stmt, walk, store });
-            }
-        }
-    }
-    found
-}
-
-/// The elementwise values that a walk's stores and reductions follow from.
-fn reads(scope: &Scope<'_>, walk: &Phase) -> BTreeSet<StmtId> {
-    let stores = walk.stores.iter().flat_map(|&k| scope.kernel.store_operands(&scope.kernel.stores[k]));
-    let reduced = walk.reduces.iter().flat_map(|s| scope.kernel.stmt(*s).expr.operands());
-    let mut open: Vec<StmtId> = stores.chain(reduced).collect();
-    let mut read = BTreeSet::new();
-    while let Some(stmt) = open.pop() {
-        if scope.kernel.stmt(stmt).level == Level::Elem && read.insert(stmt) {
-            open.extend(scope.kernel.stmt(stmt).expr.operands());
-        }
-    }
-    read
-}
-
-/// Whether computing an elementwise value again costs more than a load.
-fn is_heavy(scope: &Scope<'_>, s: StmtId) -> bool {
-    let expr = &scope.kernel.stmt(s).expr;
-    let is_elem = |o: &StmtId| scope.kernel.stmt(*o).level == Level::Elem;
-    expr.is_heavy() || expr.operands().iter().filter(|o| is_elem(o)).any(|o| is_heavy(scope, *o))
 }
 
 fn park(w: &mut Writer, scope: &Scope<'_>, parked: &[Parked], p: &Parked) {
@@ -176,13 +122,15 @@ fn convert_block(from: &str, to: &str, value: &str) -> String {
 }
 
 fn store_points(w: &mut Writer, scope: &Scope<'_>, walk: &Phase, parked: &[&Parked]) {
-    if walk.stores.is_empty() {
+    let is_open = |store: &usize| !parked.iter().any(|p| p.is_result && p.store == *store);
+    let stores: Vec<usize> = walk.stores.iter().copied().filter(is_open).collect();
+    if stores.is_empty() {
         return;
     }
-    let stores = walk.stores.iter().flat_map(|&k| scope.kernel.store_operands(&scope.kernel.stores[k]));
-    let wanted: Vec<StmtId> = stores.collect();
+    let operands = stores.iter().flat_map(|&k| scope.kernel.store_operands(&scope.kernel.stores[k]));
+    let wanted: Vec<StmtId> = operands.collect();
     w.block("for i in 0..n", |w| {
         w.lines(point(scope, &wanted, parked));
-        walk.stores.iter().for_each(|store| w.line(point_store(scope, *store)));
+        stores.iter().for_each(|store| w.line(point_store(scope, *store)));
     });
 }

@@ -6,6 +6,7 @@ use crate::op::{Literal, Op};
 use crate::plan::abi::{divides_integers, leaf_dtype, store_dtype};
 use crate::plan::{Expr, Kernel, LeafSource, Level, Phases, Plan, StmtId};
 use crate::types::DType;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of one kernel.
 #[derive(Clone)]
@@ -17,6 +18,10 @@ pub(super) struct Scope<'a> {
     pub(super) leaves: Vec<String>,
     /// Slices and scatters of the stores.
     pub(super) stores: Vec<String>,
+    /// The slice of the product that an epilogue follows.
+    pub(super) product: Option<(StmtId, String)>,
+    /// Random draws, by their numbers in the plan.
+    draws: BTreeMap<u32, String>,
     values: Vec<String>,
     /// Whether a loop runs over neighbouring rows or columns, of which each has values of its own.
     neighbours: bool,
@@ -37,7 +42,11 @@ impl<'a> Scope<'a> {
             kernel.leaves.iter().map(|leaf| fresh(&format!("{}_in", source_name(plan, &leaf.source)))).collect();
         let buf = |buf: crate::plan::BufId| &plan.bufs[buf.0 as usize].name;
         let stores = kernel.stores.iter().map(|s| fresh(&format!("{}_out", buf(s.to.buf)))).collect();
-        Scope { plan, kernel, phases: Phases::of(kernel), leaves, stores, values, neighbours: false }
+        let product = kernel.ids().find(|s| matches!(kernel.stmt(*s).expr, Expr::Product(_)));
+        let product = product.map(|s| (s, fresh("product_in")));
+        let drawn: BTreeSet<u32> = kernel.stmts.iter().filter_map(|s| Some(s.expr.draw()?.0)).collect();
+        let draws = drawn.into_iter().map(|draw| (draw, fresh("draw"))).collect();
+        Scope { plan, kernel, phases: Phases::of(kernel), leaves, stores, product, draws, values, neighbours: false }
     }
 
     /// The same names in a loop over neighbouring columns.
@@ -53,6 +62,11 @@ impl<'a> Scope<'a> {
     /// The element type of a store in memory.
     pub(super) fn store_type(&self, store: usize) -> String {
         rust_type(store_dtype(self.plan, &self.kernel.stores[store]))
+    }
+
+    /// The lines before any loop that look up where draws start.
+    pub(super) fn define_draws(&self) -> impl Iterator<Item = String> {
+        self.draws.iter().map(|(draw, name)| format!("let {name}: rt::Draw = ins.draw({draw});"))
     }
 
     /// The name of a statement's variable.
@@ -102,9 +116,11 @@ impl<'a> Scope<'a> {
             Expr::Size(_) => format!("m::cast::<i64, {ty}>(ins.size({}))", s.0),
             Expr::Apply(op, args) => self.apply(s, *op, args),
             Expr::Cast(x) => convert(&self.ty(*x), &ty, &self.value(*x)),
-            Expr::Uniform(draw, at) => convert("f32", &ty, &format!("ins.uniform({draw}, {})", self.value(*at))),
-            Expr::Normal(draw, at) => convert("f32", &ty, &format!("ins.normal({draw}, {})", self.value(*at))),
-            Expr::Product(_) => format!("ins.product::<{ty}>()[i]"),
+            Expr::Uniform(draw, at) => {
+                convert("f32", &ty, &format!("{}.uniform({})", self.draws[draw], self.value(*at)))
+            }
+            Expr::Normal(draw, at) => convert("f32", &ty, &format!("{}.normal({})", self.draws[draw], self.value(*at))),
+            Expr::Product(_) => format!("{}[i]", self.product.as_ref().expect("an epilogue has a product").1),
             Expr::Reduce(..) | Expr::Scan(..) => unreachable!("the walk of a kernel writes its reductions and scans"),
         }
     }

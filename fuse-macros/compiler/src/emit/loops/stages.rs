@@ -55,10 +55,9 @@ pub(super) fn write(w: &mut Writer, scope: &Scope<'_>, walk: &Phase) -> bool {
 
 /// The points of a block in what is read and written.
 fn slices(w: &mut Writer, scope: &Scope<'_>) {
-    for (name, leaf) in scope.leaves.iter().zip(&scope.kernel.leaves) {
-        if leaf.level == Level::Elem {
-            w.line(format!("let {name} = &{name}[start..][..n];"));
-        }
+    let leaves = scope.leaves.iter().zip(&scope.kernel.leaves).filter(|(_, leaf)| leaf.level == Level::Elem);
+    for name in leaves.map(|(name, _)| name).chain(scope.product.iter().map(|(_, name)| name)) {
+        w.line(format!("let {name} = &{name}[start..][..n];"));
     }
     for name in &scope.stores {
         w.line(format!("let {name} = &mut {name}[start..][..n];"));
@@ -70,8 +69,7 @@ fn stages(scope: &Scope<'_>, walk: &Phase) -> Option<Vec<Stage>> {
     let kernel = scope.kernel;
     let plain = kernel.kind == Kind::Map
         && kernel.leaves.iter().all(|leaf| leaf.indexed.is_none())
-        && kernel.stores.iter().all(|store| store.scatter.is_none())
-        && !kernel.stmts.iter().any(|stmt| matches!(stmt.expr, Expr::Product(_)));
+        && kernel.stores.iter().all(|store| store.scatter.is_none());
     if !plain {
         return None;
     }
@@ -130,7 +128,7 @@ fn crossing(scope: &Scope<'_>, before: &[StmtId], after: &[StmtId]) -> usize {
 }
 
 fn is_load(scope: &Scope<'_>, s: StmtId) -> bool {
-    matches!(scope.kernel.stmt(s).expr, Expr::Load(_))
+    matches!(scope.kernel.stmt(s).expr, Expr::Load(_) | Expr::Product(_))
 }
 
 /// The stage that computes the value of a store; the first one for what is only loaded.
