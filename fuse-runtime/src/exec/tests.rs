@@ -289,12 +289,14 @@ fn one_element_repeated_along_a_long_row() {
 
 #[test]
 fn transposed_operands_are_walked_in_tiles() {
-    for [n, m] in [[64, 64], [96, 100], [97, 101], [8, 2048], [1, 64]] {
-        let case = Case::new(&[(F32, &[n, m]), (F32, &[m, n])], |g, x| {
-            let turned = op(g, "permute", &[x[1]], &[Attr::Ints(vec![1, 0])]);
-            vec![op(g, "add", &[x[0], turned], &[]), op(g, "neg", &[turned], &[])]
-        });
-        check("transposed", &case);
+    for [n, m] in [[64, 64], [96, 100], [97, 101], [8, 2048], [1, 64], [128, 512]] {
+        for dtype in [F32, BF16] {
+            let case = Case::new(&[(dtype, &[n, m]), (dtype, &[m, n])], |g, x| {
+                let turned = op(g, "permute", &[x[1]], &[Attr::Ints(vec![1, 0])]);
+                vec![op(g, "add", &[x[0], turned], &[]), op(g, "neg", &[turned], &[])]
+            });
+            check("transposed", &case);
+        }
     }
 }
 

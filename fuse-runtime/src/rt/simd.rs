@@ -23,8 +23,11 @@ pub(crate) fn vectorised<R>(work: impl FnOnce() -> R) -> R {
         // SAFETY: `level` has asked the processor for these features.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => unsafe { with_avx2(work) },
+        // SAFETY: as above. A third copy of every loop is worth its compilation only where programs are to be fast.
+        #[cfg(all(target_arch = "x86_64", debug_assertions))]
+        Level::Avx512 => unsafe { with_avx2(work) },
         // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
         Level::Avx512 => unsafe { with_avx512(work) },
     }
 }
@@ -57,7 +60,7 @@ fn with_avx2<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
 fn with_avx512<R>(work: impl FnOnce() -> R) -> R {
     work()

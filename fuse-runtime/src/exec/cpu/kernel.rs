@@ -52,8 +52,9 @@ pub(super) fn bind<'a>(
         // Few points that have much done to them are for all threads.
         run = run.min(points.div_ceil(2 * rayon::current_num_threads()).next_multiple_of(LEAST_RUN));
     }
+    let mut tile = None;
     if let (Kind::Map, true, Some(tiles)) = (kernel.kind, may_tile, Tiles::for_operands(&domain, found.iter())) {
-        run = tiles.points();
+        (run, tile) = (tiles.row(), Some(tiles.points()));
         let arrange = |(operand, level): (Operand, Level)| match level {
             Level::Elem => operand.arranged(|layout| tiles.arrange(layout)),
             Level::Row | Level::All => operand,
@@ -63,7 +64,7 @@ pub(super) fn bind<'a>(
     let access = |(operand, level): (Operand, Level)| Access::of(operand, level, outer);
     let mut leaves: Vec<Access> = found.into_iter().zip(levels(kernel)).map(access).collect();
     let stores = leaves.split_off(kernel.leaves.len());
-    Ok(Launch::new(kernel, Walk { rows, points, run, weight }, leaves, stores, facts))
+    Ok(Launch::new(kernel, Walk { rows, points, run, tile, weight }, leaves, stores, facts))
 }
 
 /// How much there is to do at a point: a heavy function takes about as long as two passes over memory that is in the cache.
@@ -111,16 +112,14 @@ impl<'a> Stages<'a> {
 fn drive_runs(launch: &Launch<'_>, body: &dyn DynBody, stages: Stages<'_>) {
     let worker = || Worker::new(launch, body, stages.get());
     let Walk { points, weight, .. } = launch.walk;
-    let run_points = launch.walk.run.max(1);
-    let runs = points.div_ceil(run_points);
-    let run = |worker: &mut Worker<'_>, k: usize| {
-        worker.run(0, k * run_points, run_points.min(points - k * run_points));
-    };
+    let piece = launch.walk.piece();
+    let pieces = points.div_ceil(piece);
+    let run = |worker: &mut Worker<'_>, k: usize| worker.run_piece(k * piece..points.min((k + 1) * piece));
     if points * weight < PARALLEL {
         let mut worker = worker();
-        (0..runs).for_each(|k| run(&mut worker, k));
+        (0..pieces).for_each(|k| run(&mut worker, k));
     } else {
-        share(runs, bite(runs, PARALLEL / weight / run_points / 2), worker, run);
+        share(pieces, bite(pieces, PARALLEL / weight / piece / 2), worker, run);
     }
 }
 

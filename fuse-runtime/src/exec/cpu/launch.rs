@@ -36,8 +36,17 @@ pub(super) struct Walk {
     pub points: usize,
     /// Points of a run: a whole row, or part of the one row of a `Map`.
     pub run: usize,
+    /// Points of a tile of a `Map`, whose rows are runs, where some operand lies crosswise.
+    pub tile: Option<usize>,
     /// How much there is to do at a point, in passes over memory that is in the cache.
     pub weight: usize,
+}
+
+impl Walk {
+    /// Points that are handed out together.
+    pub fn piece(&self) -> usize {
+        self.tile.unwrap_or(self.run).max(1)
+    }
 }
 
 impl<'a> Launch<'a> {

@@ -8,22 +8,45 @@ use crate::reduce::prefetch;
 pub(super) const COLUMNS: usize = 16;
 /// Rows of a tile of columns that are sent for while as many before them are turned.
 const AHEAD: usize = 64;
+/// Lines of a tile of a map that are turned while as many behind them are sent for.
+const LINES: usize = 16;
 /// The edge of the blocks that are turned together.
 const BLOCK: usize = 8;
 
 /// Copies the elements of a run together.
 pub(super) fn gather(leaf: &Access, outer: isize, start: usize, len: usize, to: *mut u8) {
     let size = leaf.dtype.bytes();
-    if let Some([(across, stride), (along, 1)]) = leaf.inner.tile(start, len) {
-        let from = leaf.at(outer + leaf.inner.offset(start));
-        // SAFETY: the tile is inside of the leaf's tensor, and the slot holds its elements.
-        return unsafe { turn(from, stride, to, across, [across, along], size) };
-    }
     leaf.inner.segments(start, len, |piece| {
         let from = leaf.at(outer + piece.offset);
         // SAFETY: the segment is inside of the leaf's tensor, and the slot holds `len` elements.
         unsafe { copy(from, piece.stride, to.add(piece.at * size), 1, piece.len, size) };
     });
+}
+
+/// Turns a tile around, whose inner and outer side are given, extent and stride each: its rows come to lie [pitch] apart. False, and
+/// nothing, where the outer side is not dense.
+pub(super) fn gather_turned(
+    leaf: &Access,
+    outer: isize,
+    start: usize,
+    [(across, stride), (along, dense)]: [(usize, isize); 2],
+    to: *mut u8,
+) -> bool {
+    if dense != 1 {
+        return false;
+    }
+    let size = leaf.dtype.bytes();
+    let line = |k: usize| leaf.at(outer + leaf.inner.offset(start) + k as isize * stride);
+    for first in (0..across).step_by(LINES) {
+        // No processor would send by itself for what lies so far apart.
+        for ahead in first + LINES..across.min(first + 2 * LINES) {
+            (0..along * size).step_by(64).for_each(|byte| prefetch(line(ahead).wrapping_add(byte)));
+        }
+        let extents = [LINES.min(across - first), along];
+        // SAFETY: the tile is inside of the leaf's tensor, and the slot holds its rows.
+        unsafe { turn(line(first), stride, to.wrapping_add(first * size), pitch(across), extents, size) };
+    }
+    true
 }
 
 /// Copies the elements of a run where they belong.

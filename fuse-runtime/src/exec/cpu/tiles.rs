@@ -2,14 +2,15 @@
 //!
 //! In `x + y.t()` one operand is dense along the last axis and the other along the first, so runs along the last axis
 //! would touch a cache line for every element of `y` and use one element of it. Points of a map may be walked in any
-//! order, so the domain is cut into tiles, and a run is a tile: both operands then use whole lines.
+//! order, so the domain is cut into tiles: both operands then use whole lines. A tile of `y` is turned around, and its rows
+//! are run one after the other, where everything else is used as it lies.
 
 use crate::exec::operands::Operand;
 use crate::layout::{Layout, MAX_DIMS};
 
 /// The largest tile edges: along the axis of the other operand, and along the last. Rows of a tile are a few cache lines
 /// each, which memory delivers much faster than single ones; the whole stays in a core's own cache.
-const EDGES: [usize; 2] = [128, 64];
+const EDGES: [usize; 2] = [64, 256];
 /// Smaller tiles are not worth their handling.
 const LEAST: usize = 8;
 
@@ -36,6 +37,11 @@ impl Tiles {
     /// The points of a tile.
     pub fn points(&self) -> usize {
         self.edges[0] * self.edges[1]
+    }
+
+    /// The points of a row of a tile.
+    pub fn row(&self) -> usize {
+        self.edges[1]
     }
 
     /// A layout over the domain with its positions in the order of the tiles.
@@ -73,9 +79,9 @@ mod tests {
         let turned = Operand::Positions(Layout::contiguous(&[100, 96]).transpose(0, 1).unwrap());
         assert_eq!(Tiles::for_operands(&domain, [&plain].into_iter()), None);
         let tiles = Tiles::for_operands(&domain, [&plain, &turned].into_iter()).unwrap();
-        assert_eq!(tiles, Tiles { axis: 0, edges: [96, 50] });
+        assert_eq!(tiles, Tiles { axis: 0, edges: [48, 100] });
         let arranged = tiles.arrange(plain.layout());
-        assert_eq!((arranged.shape(), arranged.strides()), (&[1, 2, 96, 50][..], &[9600, 50, 100, 1][..]));
+        assert_eq!((arranged.shape(), arranged.strides()), (&[2, 1, 48, 100][..], &[4800, 100, 100, 1][..]));
     }
 
     #[test]

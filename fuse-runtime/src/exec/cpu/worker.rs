@@ -2,7 +2,7 @@
 
 use super::access::Access;
 use super::launch::Launch;
-use super::moves::{COLUMNS, gather, gather_columns, pitch, scatter};
+use super::moves::{COLUMNS, gather, gather_columns, gather_turned, pitch, scatter};
 use super::strided::Strided;
 use crate::reduce::{self, comes_next};
 use crate::rt::{DynBody, Indexed, Ins, LeafRun, Outs, StageRun, StoreRun, Summed};
@@ -38,6 +38,9 @@ pub(super) struct Worker<'a> {
     summed: Vec<Summed>,
     /// Elem leaves that are one element for the whole launch are spread out once.
     filled: Vec<bool>,
+    /// Leaves that lie crosswise in a tile of a map, whose first point this is, are turned around once for it.
+    tile_start: usize,
+    turned: Vec<bool>,
 }
 
 /// How much scratch the tiles of columns of all operands may take.
@@ -55,11 +58,13 @@ impl<'a> Worker<'a> {
         let longest = longest.max(1);
         let copied = launch.leaves.iter().filter(|leaf| needs_copy(leaf)).map(slot_bytes).sum();
         let tile = if columns { columns_of_tile(longest, copied) } else { 1 };
+        // A tile of a map that is turned around has as many rows as it has runs.
+        let rows = launch.walk.piece().div_ceil(longest);
         let mut lines = 0;
         let mut slot = |needed: bool, bytes: usize| {
             needed.then(|| {
                 let first = lines;
-                lines += (bytes * pitch(longest) * tile).div_ceil(size_of::<Line>());
+                lines += (bytes * pitch(longest) * tile.max(rows)).div_ceil(size_of::<Line>());
                 first
             })
         };
@@ -83,6 +88,8 @@ impl<'a> Worker<'a> {
             product: (std::ptr::null(), DType::Param(0)),
             summed: vec![],
             filled: vec![false; launch.leaves.len()],
+            tile_start: 0,
+            turned: vec![false; launch.leaves.len()],
         }
     }
 
@@ -109,6 +116,14 @@ impl<'a> Worker<'a> {
         let mut outs = unsafe { Outs::new(len, row, &mut self.stores, self.stages, facts.faults) };
         self.body.run_widest(&ins, &mut outs);
         self.flush(row, start, len);
+    }
+
+    /// Runs points of a map that are handed out together: one run, or the rows of a tile.
+    pub fn run_piece(&mut self, points: std::ops::Range<usize>) {
+        self.tile_start = points.start;
+        self.turned.fill(false);
+        let longest = self.launch.walk.run.max(1);
+        points.clone().step_by(longest).for_each(|start| self.run(0, start, longest.min(points.end - start)));
     }
 
     /// Where the row behind one begins, and the bytes of an element, if it is read where it lies.
@@ -188,8 +203,22 @@ impl<'a> Worker<'a> {
         if self.tile > 1 {
             return self.column(k, row, len, to);
         }
+        if let Some(row) = self.row_of_tile(k, outer, start, to) {
+            return row;
+        }
         gather(leaf, outer, start, len, to);
         to
+    }
+
+    /// A row of the current tile of a map, of a leaf that lies crosswise there: it is turned around when its first row is asked for.
+    fn row_of_tile(&mut self, k: usize, outer: isize, start: usize, to: *mut u8) -> Option<*const u8> {
+        let (leaf, run) = (&self.launch.leaves[k], self.launch.walk.run);
+        let sides = leaf.inner.tile(self.tile_start, self.launch.walk.tile?)?;
+        if !self.turned[k] && !gather_turned(leaf, outer, self.tile_start, sides, to) {
+            return None;
+        }
+        self.turned[k] = true;
+        Some(to.wrapping_add((start - self.tile_start) / run * pitch(run) * leaf.dtype.bytes()))
     }
 
     /// A column out of the current tile, which is copied when its first column is asked for.
