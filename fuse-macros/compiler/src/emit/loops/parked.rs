@@ -75,7 +75,7 @@ impl<'a> Parking<'a> {
     /// Lets a value wait, if it can there.
     fn park(&mut self, new: Parked) -> bool {
         let fits = !self.waits(new.stmt) && self.holds(new.store, new.stmt);
-        let with = || Parking { all: [&self.all[..], &[new.clone()]].concat(), ..*self };
+        let with = || Parking { all: [&self.all[..], std::slice::from_ref(&new)].concat(), ..*self };
         let is_possible = fits && with().is_sound();
         if is_possible {
             self.all.push(new);

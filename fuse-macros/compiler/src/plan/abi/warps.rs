@@ -293,9 +293,10 @@ mod tests {
             (warps.rows, warps.keys, (launch.shared as usize + 1024) * 2 <= target.shared_per_multiprocessor)
         };
         let widths = (32..=256).step_by(32).flat_map(|depth| (8..=256).step_by(8).map(move |columns| [depth, columns]));
-        for widths in widths {
-            let fits = |target| Part::BACK.map(|part| sizes(part, target, widths));
-            let _ = [H200, A100, ADA].iter().map(fits).count();
+        for (widths, target) in widths.flat_map(|widths| [H200, A100, ADA].map(|target| (widths, target))) {
+            for part in Part::BACK {
+                sizes(part, &target, widths);
+            }
         }
         let of = |width| [H200, A100, ADA].map(|target| Part::BACK.map(|part| sizes(part, &target, [width; 2])));
         assert_eq!(of(64), [[(64, 64, true); 2], [(64, 64, true); 2], [(64, 64, true), (64, 32, true)]]);
