@@ -29,3 +29,5 @@ mod sample;
 mod samples;
 #[path = "gradients/splits.rs"]
 mod splits;
+#[path = "gradients/turns.rs"]
+mod turns;

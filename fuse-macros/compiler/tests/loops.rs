@@ -3,6 +3,8 @@
 #![cfg(feature = "syn")]
 
 mod programs;
+#[path = "gradients/turns.rs"]
+mod turns;
 
 use expect_test::expect_file;
 use fuse_compiler::emit::loops;
@@ -30,6 +32,12 @@ fn points_look_nothing_up() {
             assert!(!code.replace("ins.fault(", "").contains("ins."), "{name}: {code}");
         }
     }
+}
+
+#[test]
+fn values_take_turns_in_the_memory_of_results() {
+    let reads: usize = programs::all().into_iter().map(|(_, plan)| turns::check(&loops::text(&plan))).sum();
+    assert!(reads > 10, "only {reads} values are read of results");
 }
 
 /// The bodies of loops over points, and the closures of reductions.

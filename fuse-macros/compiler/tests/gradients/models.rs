@@ -2,6 +2,7 @@
 
 use crate::common::Rng;
 use crate::differences::{HOST, Point};
+use fuse_compiler::emit::loops;
 use fuse_compiler::graph::Graph;
 use fuse_compiler::graph::eval::{Value, eval};
 use fuse_compiler::graph::verify::expect_valid;
@@ -40,7 +41,9 @@ pub fn compiles(point: &Point) {
         expect_valid(&optimised, "optimise");
         let found = eval(&optimised, &point.inputs, &HOST).expect("what has a value keeps it");
         wanted.iter().zip(&found).for_each(|(wanted, found)| same(wanted, found, &optimised));
-        verify(&schedule::run(&optimised, schedule::Options::default()));
+        let plan = schedule::run(&optimised, schedule::Options::default());
+        verify(&plan);
+        crate::turns::check(&loops::text(&plan));
     }
 }
 
